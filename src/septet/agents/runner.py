@@ -1,5 +1,6 @@
 """The runner: installs packages, runs the newest version and its checks in the sandbox, and records the evidence."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 from septet.agents.checks import find_evidence, held_before
@@ -9,11 +10,12 @@ from septet.agents.control_folders import (
 )
 from septet.agents.records import Rehearsal
 from septet.agents.replies import sources
-from septet.agents.run_context import RunContext, check_for, mount_over_origin, traces_of
+from septet.agents.run_context import RunContext, check_for, mount_over_origin, suite_limits, traces_of
 from septet.domain.events import (
     PackagesDecided,
     PackagesInstalled,
     PackagesWanted,
+    RunFinished,
     RunStarted,
     VersionWritten,
 )
@@ -116,14 +118,14 @@ def waits(state: State) -> bool:
     return state.team.packages == "ask" and bool(state.work.provisions.to_ask)
 
 
-def runner_agent(member: RoleSpec, run_context: RunContext) -> Agent:
+def runner_agent(member: RoleSpec, run_context: RunContext, early: "EarlyBaseline | None" = None) -> Agent:
     """The runner as an agent: makes the runs that the newest version still needs, then evaluates every check."""
 
     async def turn(state: State, record: Record) -> None:
         state = await set_up(state, record, run_context)
         if waits(state):
             return
-        state = await take_baseline(member.name, state, record, run_context)
+        state = await take_baseline(member.name, state, record, run_context, early)
         await run_and_check(member.name, state, record, run_context)
 
     return turn
@@ -208,20 +210,78 @@ async def run_setup(state: State, run_context: RunContext, command: str) -> Inst
     return Installation(failed=(command,), why=why, output=output, seconds=result.seconds)
 
 
-async def take_baseline(name: str, state: State, record: Record, run_context: RunContext) -> State:
+async def take_baseline(
+    name: str, state: State, record: Record, run_context: RunContext, early: "EarlyBaseline | None" = None
+) -> State:
     """Run the project's tests on the untouched base, once, to know which tests failed before."""
-    base, scratch = state.base, run_context.scratch
-    if (
-        base is None
-        or scratch is None
-        or base.baseline is not None
-        or not (base.survey.tests or state.team.tests)
-    ):
+    started = baseline_run(state)
+    if started is None or run_context.scratch is None:
         return state
-    command = tests_command(state) or " ".join(PYTEST)
-    started = RunStarted(id="baseline", purpose="baseline", command=command, tree=base.survey.manifest)
     state = await record(started)
-    return await record(await run_context.run(state, name, started))
+    finished = await early.result(state) if early else None
+    return await record(finished or await run_context.run(state, name, started))
+
+
+def baseline_run(state: State) -> RunStarted | None:
+    """The run of the project's tests on the base; None if it is known how they end, or if there are none."""
+    base = state.base
+    if base is None or base.baseline is not None or not (base.survey.tests or state.team.tests):
+        return None
+    command = tests_command(state) or " ".join(PYTEST)
+    return RunStarted(id="baseline", purpose="baseline", command=command, tree=base.survey.manifest)
+
+
+class EarlyBaseline:
+    """Runs the project's tests on the untouched base beside the work of others, before the runner needs the result.
+
+    Nothing of it is in the log until the runner records it in its turn. If the process dies, or if something that the
+    run depends on has changed since, the runner runs the tests itself.
+    """
+
+    def __init__(self, run_context: RunContext) -> None:
+        self._run_context = run_context
+        self._task: asyncio.Task[RunFinished | None] | None = None
+        self._basis: object = None
+
+    def start(self, state: State) -> None:
+        """Start the run, once. It is a plain task: a task group would have to end before the turn does."""
+        if self._task is None:
+            self._basis = baseline_basis(state)
+            self._task = asyncio.create_task(self._run(state))
+
+    async def _run(self, state: State) -> RunFinished | None:
+        started = baseline_run(state)
+        if started is None or not await self._has_environment(state):
+            return None
+        return await self._run_context.run(state, "runner", started)
+
+    async def _has_environment(self, state: State) -> bool:
+        """Whether the environment is there already; another one is made in the runner's turn."""
+        known = state.team.packages == "off" or (
+            state.base is not None and bool(state.base.survey.interpreter)
+        )
+        return (
+            self._run_context.scratch is not None and known and not await open_setup(state, self._run_context)
+        )
+
+    async def result(self, state: State) -> RunFinished | None:
+        """The result, as soon as it is there; None if the runner must run the tests itself."""
+        if self._task is None or baseline_basis(state) != self._basis:
+            return None
+        await asyncio.wait([self._task])
+        failed = self._task.cancelled() or self._task.exception() is not None
+        return None if failed else self._task.result()
+
+    async def cancel(self) -> None:
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+
+def baseline_basis(state: State) -> object:
+    """What the result of the baseline depends on, and may change in a chat."""
+    moved = dict(state.base.moved) if state.base else None
+    return tests_command(state), suite_limits(state), moved, state.work.provisions, state.work.data
 
 
 def next_run(state: State, controls: Sequence[ControlName], *, whole: bool = True) -> PlannedRun | None:

@@ -14,6 +14,7 @@ from septet.team.floor import Floor, rounds_of
 
 if TYPE_CHECKING:
     from septet.agents.run_context import RunContext
+    from septet.agents.runner import EarlyBaseline
     from septet.tools.registry import Toolbox
 
 PERSON = "proxy"
@@ -35,6 +36,8 @@ class MemberContext:
     """The tools of the person's MCP servers."""
     scratch_context: "Callable[[], AbstractContextManager[RunContext]]"
     """A context with a temporary workspace that nobody watches."""
+    early_baseline: "EarlyBaseline | None" = None
+    """The tests on the untouched base that run beside the planning, if they do."""
 
 
 def members_of(folder: str) -> Callable[[RoleSpec, MemberContext], Agent]:
@@ -87,6 +90,8 @@ class Way:
     """Whether a team may say who follows whom (`next:`)."""
     delivers: Callable[[State], bool] = always
     """Whether finished work goes to the person's folder without being asked for by name."""
+    takes_baseline: bool = False
+    """Whether the tests of a base are always run before its first version is judged."""
     delivers_only_checked: bool = False
     """Whether of the files that runs create only those are delivered that a check names."""
     teams: tuple[TeamSpec, ...] = ()

@@ -1,5 +1,6 @@
 """The composition root: the only module that connects ports to their adapters."""
 
+import dataclasses
 import os
 from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
@@ -52,7 +53,8 @@ from septet.errors import (
     Unreachable,
 )
 from septet.models.providers.provider import Provider
-from septet.ports import Agent, Blobs, Bus, ChatCatalog, EventStore, Examples, Sandbox
+from septet.models.wrappers.recording import DebugTap
+from septet.ports import Agent, Blobs, Bus, ChatCatalog, EventStore, Examples, Model, Sandbox
 from septet.runtime.bus import MemoryBus
 from septet.runtime.deployment import Deployment
 from septet.runtime.log import Listen, Log, stream
@@ -315,34 +317,50 @@ class Session:
         self.deployment.locks.acquire(chat)
 
     async def _perform(self, chat: str, sandbox: Sandbox, person: Agent | None, listen: Listen) -> None:
-        from septet.wiring.sandbox import keep_checked, release_sandbox
+        from septet.wiring.sandbox import keep_checked
 
         async def keep(recorded: Recorded) -> None:
             await artefacts.add_event(log.state, recorded)
             self.update_facts(log.state, recorded)
             await listen(recorded)
 
-        async def open_sandbox() -> Sandbox:
-            return self.check_local(sandbox)
-
         await keep_checked(self.home)
         log = await Log.open(self.store, chat, keep)
         floor = floor_for(log.state.team, log.state.budget)
         scratch = await self.open_scratch(log.state)
-        agents = self.agents(log.state, sandbox, person, scratch)
+        context = self.with_early_baseline(log, self.member_context(log.state, sandbox, person, scratch))
+        agents = self.agents(log.state, context)
         artefacts = ArtefactFiles(self.artefact_folders(log.state), self.blobs)
         await artefacts.catch_up(log.state, await self.log(chat))
-        here = scratch is not None and await to_thread.run_sync(scratch.origin.is_dir)
-        delivery = Delivery(log.state, scratch, self.blobs, open_sandbox) if scratch and here else None
+        delivery = await self.delivery_at_end(log.state, scratch, sandbox)
         try:
             await self.deployment.play(log, floor, agents)
             if delivery and await reopen_if_broken(log, delivery):
                 await self.deployment.play(log, floor, agents)
         finally:
-            await release_sandbox(sandbox, str(scratch.work.root) if scratch else log.state.workspace)
+            await self._release(context)
         if delivery:
             await self.hand_over(log, delivery)
         await self.learn_from(chat)
+
+    async def _release(self, context: MemberContext) -> None:
+        from septet.wiring.sandbox import release_sandbox
+
+        if context.early_baseline is not None:
+            await context.early_baseline.cancel()
+        await release_sandbox(context.run_context.sandbox, str(context.run_context.workspace.root))
+
+    async def delivery_at_end(
+        self, state: State, scratch: Scratch | None, sandbox: Sandbox
+    ) -> Delivery | None:
+        """The delivery of a chat that runs; None without a base, or if the folder is on another machine."""
+
+        async def open_sandbox() -> Sandbox:
+            return self.check_local(sandbox)
+
+        if scratch is None or not await to_thread.run_sync(scratch.origin.is_dir):
+            return None
+        return Delivery(state, scratch, self.blobs, open_sandbox)
 
     async def halt(self, chat: str, error: Exception) -> Sequence[Recorded]:
         """Record the error that stopped the work, without known keys."""
@@ -423,15 +441,26 @@ class Session:
         """The scratch, if the team works on a copy of the person's folder."""
         return await open_scratch(self.scratches, state, self.blobs)
 
-    def agents(
-        self, state: State, sandbox: Sandbox, person: Agent | None, scratch: Scratch | None = None
-    ) -> dict[str, Agent]:
+    def agents(self, state: State, context: MemberContext) -> dict[str, Agent]:
         """The team's members by name."""
         self.adopt_client_config(state.team)
         here = [member for member in state.team.members if self.deployment.is_here(member)]
-        context = self.member_context(state, sandbox, person, scratch)
-        members = {member.name: agent(member, context) for member in here}
-        return {"proxy": self.person(state, person), **members}
+        return {"proxy": context.person, **{member.name: agent(member, context) for member in here}}
+
+    def with_early_baseline(self, log: Log, context: MemberContext) -> MemberContext:
+        """Run the tests of the untouched base beside the planning; the first model request does not wait for them."""
+        scratch, usual = context.run_context.scratch, context.run_context
+        if scratch is None or self.deployment.remote or not way_of(log.state.team).takes_baseline:
+            return context
+        from septet.agents.run_context import RunContext
+        from septet.agents.runner import EarlyBaseline
+
+        early = EarlyBaseline(RunContext(scratch, usual.sandbox, self.blobs, MemoryBus(), usual.packages))
+
+        def open_model(names: Sequence[str]) -> Model:
+            return DebugTap(context.open_model(names), lambda _: early.start(log.state))
+
+        return dataclasses.replace(context, open_model=open_model, early_baseline=early)
 
     def person(self, state: State, person: Agent | None) -> Agent:
         """The agent that answers for the person. While it waits, the chat's lock is released."""

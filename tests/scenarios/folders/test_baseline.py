@@ -3,9 +3,12 @@
 import shutil
 import venv
 from collections.abc import Sequence
+from contextlib import aclosing
 from pathlib import Path
 
+import anyio
 import pytest
+from msgspec.structs import replace
 from scenarios.autocoder.playing import home_in
 from scenarios.folders.chats import (
     ACCEPT,
@@ -14,6 +17,7 @@ from scenarios.folders.chats import (
     Played,
     call,
     code,
+    crew,
     fill,
     git,
     plan,
@@ -22,8 +26,10 @@ from scenarios.folders.chats import (
     script,
 )
 
+from septet.agents.person import always_agree
 from septet.chat.results import report_table
 from septet.domain.events import (
+    ChatEnded,
     Delivered,
     Event,
     EvidenceFound,
@@ -31,12 +37,15 @@ from septet.domain.events import (
     Recorded,
     ReviewGiven,
     RunFinished,
+    VersionWritten,
 )
 from septet.domain.plans import plan_text
 from septet.domain.reduce import fold
+from septet.domain.runs import Job, RunResult
 from septet.domain.state import State
+from septet.ports import Listener, Record, Sandbox
 from septet.team.evidence import shortcomings
-from septet.wiring.session import open_session
+from septet.wiring.session import open_session, with_model
 
 pytestmark = pytest.mark.anyio
 BUG = "def add(a, b):\n    return a - b\n\n\ndef double(a):\n    return a * 2\n"
@@ -464,3 +473,44 @@ async def test_a_delivery_is_checked_in_the_sandbox_that_it_is_given(tmp_path: P
         done = await session.deliver("c", ["src/calc/__init__.py"])
         assert done is not None
         assert done.unproven
+
+
+class CountingSandbox:
+    """The real sandbox; counts the suites that it has run to their end, and tells of the first."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox, self.suites, self.first = sandbox, 0, anyio.Event()
+
+    async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
+        result = await self.sandbox.run(job, listen)
+        if job.tests:
+            self.suites += 1
+            self.first.set()
+        return result
+
+
+@pytest.mark.parametrize("edited", [False, True])
+async def test_the_suite_runs_on_the_base_beside_planning(tmp_path: Path, edited: bool) -> None:
+    project = repository(tmp_path / "project", FILES)
+    model = script(tmp_path, MENDS, code(SHOWN), code(SHOWN), ACCEPT)
+    async with open_session(home_in(tmp_path)) as session:
+        team = replace(crew("iterate"), approve="ask", members=with_model(crew("iterate"), model).members)
+        await session.start("do it", team, project, "c")
+        sandbox = CountingSandbox(await session.sandbox())
+
+        async def agree(state: State, record: Record) -> Event | None:
+            with anyio.fail_after(60):
+                await sandbox.first.wait()  # before anything was written, or even agreed
+            if edited and not state.work.versions:
+                fill(project, {"src/calc/more.py": "more = 1\n"})
+            return await always_agree(state, record)
+
+        async with aclosing(session.perform("c", sandbox, agree)) as performance:
+            events = [recorded.event async for recorded in performance]
+    runs = [event for event in events if isinstance(event, RunFinished)]
+    assert runs[0].purpose == "baseline"
+    assert events.index(runs[0]) > next(i for i, one in enumerate(events) if isinstance(one, VersionWritten))
+    suites = [run for run in runs if run.purpose.startswith(("tests", "baseline"))]
+    assert sandbox.suites == len(suites) + edited  # of another base the runner takes another baseline
+    assert isinstance(events[-1], ChatEnded)
+    assert events[-1].reason == "done"

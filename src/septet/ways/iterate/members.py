@@ -32,9 +32,8 @@ def member(spec: RoleSpec, context: MemberContext) -> Agent:
         case "exemplar":
             return exemplar_agent(context.examples())
         case "runner":
-            return with_folder_protection(
-                runner_agent(spec, context.run_context), context.run_context, runs=True
-            )
+            runner = runner_agent(spec, context.run_context, context.early_baseline)
+            return with_folder_protection(runner, context.run_context, runs=True)
         case "coder":
             return with_folder_protection(coder(spec, context), context.run_context)
         case "planner":

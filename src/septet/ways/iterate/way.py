@@ -35,6 +35,7 @@ WAY = Way(
     may_have=("proxy", "exemplar"),
     rounds_used=versions_written,
     has_reviews=True,
+    takes_baseline=True,
     delivers_only_checked=True,
     teams=(TEAM,),
 )
