@@ -208,19 +208,24 @@ def about_mending(state: State, target: str) -> Observation:
     """Check that the test fails on the untouched base and passes now: only that proves that a bug is fixed."""
     if state.base is None or state.base.baseline is None:
         return Observation(holds=False, detail="there is no base on which it could have failed")
-    before = baseline_report(state).about(target)
+    before = named_tests(state, baseline_report(state), target)
     if before.foreign:
         return Observation(holds=False, detail=foreign_text(before), run=state.base.baseline.id)
     if not before.failed:
         detail = "it passed before anything was changed" if before.cases else "the base has no such test"
         return Observation(holds=False, detail=detail, run=state.base.baseline.id)
-    run, report = tests_run(state), raw_tests_of(state).about(target)
+    run, report = tests_run(state), named_tests(state, raw_tests_of(state), target)
     trouble = about_report(report, run, is_folder(target))
-    as_found = found_tests_of(state)
-    if not trouble and as_found and (why := about_report(as_found.about(target), run, is_folder(target))):
-        trouble = f"{why} with the tests as they were found"
+    if not trouble and (as_found := found_tests_of(state)):
+        why = about_report(named_tests(state, as_found, target), run, is_folder(target))
+        trouble = f"{why} with the tests as they were found" if why else ""
     detail = trouble or f"{before.counts} before, {report.counts} now"
     return Observation(holds=not trouble, detail=detail, run=run.id if run else "")
+
+
+def named_tests(state: State, report: TestReport, target: str) -> TestReport:
+    """The tests that the target names: all of them, if it is the command of the suite (`mends npm test`)."""
+    return report if target == tests_command(state) else report.about(target)
 
 
 def about_report(report: TestReport, run: RunFinished | None, folder: bool) -> str:

@@ -204,7 +204,7 @@ def python_setup(folder: Path) -> list[str]:
     files = [name for name in REQUIREMENT_FILES if (folder / name).is_file()]
     if not files or declared_requirements(folder) or (folder / "poetry.lock").is_file():
         return []
-    return [f"uv venv -q && uv pip install {' '.join(f'-r {name}' for name in files)}"]
+    return [f"uv venv -q && uv pip install -p .venv {' '.join(f'-r {name}' for name in files)}"]
 
 
 def test_options(folder: Path) -> list[str]:

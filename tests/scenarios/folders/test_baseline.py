@@ -41,7 +41,7 @@ from septet.domain.events import (
 )
 from septet.domain.plans import plan_text
 from septet.domain.reduce import fold
-from septet.domain.runs import Job, RunResult
+from septet.domain.runs import Job, Limits, RunResult
 from septet.domain.state import State
 from septet.ports import Listener, Record, Sandbox
 from septet.team.evidence import shortcomings
@@ -420,6 +420,59 @@ async def test_tests_of_another_language_are_known_one_by_one(tmp_path: Path) ->
     assert found == ["1 failed before, 1 passed now", "1 passed"]
     assert played.ended.reason == "done"
     assert "failed before too: test/calc.test.js::of old" in report_table(fold_events(played.events))
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
+async def test_a_suite_named_by_its_command_is_mended_as_a_whole(tmp_path: Path) -> None:
+    tests = NODE["test/calc.test.js"].replace("test('of old', () => assert.ok(calc.version));\n", "")
+    repository(tmp_path / "project", {**NODE, "test/calc.test.js": tests})
+    mended = {"calc.js": NODE["calc.js"].replace("a - b", "a + b")}
+    model = script(tmp_path, plan("", "mends npm test"), code(mended), code(mended), ACCEPT)
+    played = await play(tmp_path, model, "iterate", rounds=2)
+    found = [event.detail for event in played.events if isinstance(event, EvidenceFound)]
+    assert found == ["1 failed, 1 passed before, 2 passed now"]
+    assert played.ended.reason == "done"
+
+
+GO = {
+    "go.mod": "module calc\n\ngo 1.19\n",
+    "calc.go": "package calc\n\nfunc Add(a, b int) int { return a - b }\n",
+    "calc_test.go": """\
+package calc
+
+import "testing"
+
+func TestAdd(t *testing.T) {
+	if Add(2, 3) != 5 {
+		t.Fatal("two and three are five")
+	}
+}
+
+func TestOfOld(t *testing.T) { t.Fatal("was red before") }
+
+func TestZero(t *testing.T) {
+	if Add(0, 0) != 0 {
+		t.Fatal("nothing is nothing")
+	}
+}
+""",
+}
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
+async def test_tests_of_go_are_known_one_by_one(tmp_path: Path) -> None:
+    project = repository(tmp_path / "project", GO)
+    mended = {"calc.go": GO["calc.go"].replace("a - b", "a + b")}
+    wanted = plan("", "mends calc::TestAdd")
+    model = script(tmp_path, wanted, code(mended), code(mended), ACCEPT)
+    played = await play(
+        tmp_path, model, "iterate", rounds=2, change=lambda team: replace(team, limits=Limits(seconds=120))
+    )
+    found = [event.detail for event in played.events if isinstance(event, EvidenceFound)]
+    assert found == ["1 failed before, 1 passed now"]
+    assert played.ended.reason == "done"
+    assert "failed before too: calc::TestOfOld" in report_table(fold_events(played.events))
+    assert git(project, "status", "--porcelain", "-uall") == " M calc.go\n"
 
 
 async def test_a_check_that_nothing_can_run_is_refused_while_the_plan_can_change(tmp_path: Path) -> None:

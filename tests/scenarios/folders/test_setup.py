@@ -79,6 +79,71 @@ async def test_a_lock_file_is_installed_once_and_every_run_has_it(
     assert not (project / ".venv").exists()
 
 
+PLAIN = {**PROJECT, "pyproject.toml": "[tool.pytest.ini_options]\n"}
+POETRY_PROJECT = """\
+[tool.poetry]
+name = "calc"
+version = "1"
+
+[tool.poetry.dependencies]
+python = "^3.11"
+emoji = "*"
+"""
+POETRY_LOCK = """\
+[[package]]
+name = "emoji"
+version = "9.9"
+optional = false
+
+[[package]]
+name = "colour-of-another-system"
+version = "1.0"
+optional = false
+markers = "platform_system == \\"Windows\\""
+"""
+WITHOUT_UV: dict[str, tuple[dict[str, str], str]] = {
+    "requirements": (
+        {**PLAIN, "requirements.txt": "# what it needs\nemoji>=9  # smiles\n"},
+        "uv venv -q && uv pip install -p .venv -r requirements.txt",
+    ),
+    "poetry": ({**PLAIN, "pyproject.toml": POETRY_PROJECT, "poetry.lock": POETRY_LOCK}, "emoji==9.9"),
+    "pyproject": (PROJECT, "emoji"),
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", WITHOUT_UV)
+async def test_what_other_files_declare_is_installed_before_the_baseline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    files, installed = WITHOUT_UV[name]
+    project = repository(tmp_path / "project", files)
+    model = script(tmp_path, code(MENDED), code(MENDED), ACCEPT)
+    with index(tmp_path / "index", "emoji") as place:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", f"http://{place}/simple")
+        played = await play(tmp_path, model, "iterate", goal=GOAL, change=settings())
+    assert [(one.installed, one.failed) for one in installations(played)] == [((installed,), ())]
+    assert runs(played, "baseline")[0].result.report.failed == ("tests/test_calc.py::test_smile",)
+    assert played.ended.reason == "done", played.ended
+    assert git(project, "status", "--porcelain", "--ignored", "-uall") == " M calc.py\n"
+
+
+@pytest.mark.anyio
+async def test_where_packages_are_off_nothing_is_set_up(tmp_path: Path) -> None:
+    repository(tmp_path / "project", WITHOUT_UV["requirements"][0])
+    model = script(tmp_path, code(MENDED), code(MENDED), ACCEPT)
+    played = await play(
+        tmp_path,
+        model,
+        "iterate",
+        lambda event: isinstance(event, RunFinished),
+        goal=GOAL,
+        change=settings("off"),
+    )
+    assert not installations(played)
+    assert "emoji" in runs(played, "baseline")[0].result.stdout
+
+
 @pytest.mark.anyio
 async def test_a_fact_names_the_command_and_a_failure_names_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
