@@ -56,6 +56,8 @@ COMMANDS = {
     "learn": ("septet.cli.learn:learn", "Teach the exemplar from files, folders and chats."),
     "facts": ("septet.cli.facts:facts", "Show or change the facts that every team of a project knows."),
     "mcp": ("septet.cli.mcp:mcp", "Add MCP servers, whose tools the assistants may use."),
+    "ci": ("septet.cli.ci:ci", "Build in a pipeline: no questions, no downloads, reports for machines."),
+    "review": ("septet.cli.ci:review", "Review a branch or a patch, and prove findings by failing tests."),
     "eval": ("septet.cli.eval:evaluate", "Evaluate a team on tasks with hidden tests."),
     "replay": ("septet.cli.replay:replay", "Run a recorded chat again offline and compare the logs."),
     "audit": ("septet.cli.audit:audit", "Find the failure modes in a transcript, ours or another program's."),
