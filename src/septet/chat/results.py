@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from septet.common.text import pluralize
+from septet.common.text import clip, pluralize
 from septet.common.values import Value
 from septet.domain.events import ChatEnded, RunFinished
 from septet.domain.messages import Usage
@@ -304,10 +304,6 @@ def report_row(line: EvidenceLine, version: int) -> tuple[str, ...]:
 def author_text(line: EvidenceLine) -> str:
     """Who wrote what shows it; `coder only` where nobody else has."""
     return "coder only" if line.own_tests else line.author
-
-
-def clip(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def summary(state: State) -> str:

@@ -8,14 +8,11 @@ from typing import Literal
 import msgspec
 
 from septet.chat.index_file import IndexFile
-from septet.chat.results import open_question, result_of, status
 from septet.common.values import Value
-from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.teams import EndReason
 from septet.errors import LogDamaged
 from septet.ports import ChatHead, EventStore
-from septet.ways.endings import ending
 
 CACHED_STATES = 200
 CHUNK = 500
@@ -56,6 +53,8 @@ class Summaries:
 
     async def state(self, chat: str) -> State:
         """The newest state; those that were wanted last are kept, so that only new events are read."""
+        from septet.domain.reduce import fold
+
         before = self._states.get(chat) or State(chat=chat)
         state = self._states[chat] = fold(await self._store.read(chat, before.seq), before)
         self._states.move_to_end(chat)
@@ -108,6 +107,8 @@ def kept_summaries(index: sqlite3.Connection, chats: Sequence[str]) -> dict[str,
 
 
 def summarise(head: ChatHead, state: State) -> Summary:
+    from septet.chat.results import result_of, status  # a list whose summaries are kept does without all this
+
     result = result_of(state)
     return Summary(
         chat=head.chat,
@@ -144,6 +145,9 @@ def damaged_summary(head: ChatHead, error: LogDamaged) -> Summary:
 
 
 def phase(state: State) -> Phase:
+    from septet.chat.results import open_question
+    from septet.ways.endings import ending
+
     if (ended := ending(state)) is not None:
         return ended.reason
     return "waiting" if open_question(state) is not None else "going"

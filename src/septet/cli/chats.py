@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -11,8 +12,10 @@ from septet.cli.completion import chat_names
 from septet.cli.output import notify, print_diff, print_text, put_exactly
 
 if TYPE_CHECKING:
+    from septet.wiring.archive import Archive
     from septet.wiring.session import Session
 
+T = TypeVar("T")
 
 MOST_LISTED = 100
 """How many chats a person is shown who does not say."""
@@ -23,15 +26,31 @@ def in_session(work: "Callable[[Session], Awaitable[str]]", nothing: str = "", e
 
     `nothing` is printed for people if that text is empty.
     """
-    import anyio
-
     from septet.wiring.session import open_session
 
-    async def run_in_session() -> str:
-        async with open_session() as session:
-            return await work(session)
+    return print_result(work, open_session, nothing, exact)
 
-    text = anyio.run(run_in_session)
+
+def in_archive(work: "Callable[[Archive], Awaitable[str]]", nothing: str = "", exact: bool = False) -> int:
+    """The same for work that only reads chats, which opens sooner."""
+    from septet.wiring.archive import open_archive
+
+    return print_result(work, open_archive, nothing, exact)
+
+
+def print_result(
+    work: Callable[[T], Awaitable[str]],
+    open_context: Callable[[], AbstractAsyncContextManager[T]],
+    nothing: str,
+    exact: bool,
+) -> int:
+    import anyio
+
+    async def run() -> str:
+        async with open_context() as opened:
+            return await work(opened)
+
+    text = anyio.run(run)
     if text:
         put_exactly(text) if exact else print_text(text)
     elif nothing:
@@ -50,19 +69,19 @@ def list_chats(most: int | None, as_json: bool) -> int:
     """List the chats, most recently changed first; those on a server as last seen from here."""
     most = most or (0 if as_json else MOST_LISTED)
 
-    async def work(session: "Session") -> str:
+    async def work(archive: "Archive") -> str:
         from septet.chat.summaries import Summaries
         from septet.cli.tables import chat_lines, chat_objects, columns_of, remote_row, row_of
 
-        local = await Summaries(session.store, session.index).newest(most + 1 if most else 0)
-        rows = [*map(row_of, local), *map(remote_row, session.remote_chats.all())]
+        local = await Summaries(archive.store, archive.index).newest(most + 1 if most else 0)
+        rows = [*map(row_of, local), *map(remote_row, archive.remote_chats.all())]
         rows.sort(key=lambda row: row.changed, reverse=True)
         if 0 < most < len(rows):
             notify(f"septet: only the newest {most} are shown: --most {most * 10} shows more")
         rows = rows[: most or None]
         return chat_objects(rows) if as_json else chat_lines(rows, columns_of(sys.stdout))
 
-    return in_session(work, "" if as_json else "there is no chat yet: septet demo shows one", as_json)
+    return in_archive(work, "" if as_json else "there is no chat yet: septet demo shows one", as_json)
 
 
 @click.command(epilog="Examples: septet show analog-clock; septet show analog-clock --output 'v2 tests'")
@@ -81,27 +100,27 @@ def show(name: str, output: str | None, as_json: bool) -> int:
     With --output, show the whole output of one of its runs.
     """
     if output is not None:
-        return in_session(partial(show_output, name, output, as_json), exact=as_json)
+        return in_archive(partial(show_output, name, output, as_json), exact=as_json)
 
-    async def work(session: "Session") -> str:
+    async def work(archive: "Archive") -> str:
         from septet.chat.results import result_of, summary
         from septet.domain.codec import ENCODER
 
-        state = await session.state(await session.find(name))
+        state = await archive.state(await archive.find(name))
         return ENCODER.encode(result_of(state)).decode() if as_json else summary(state)
 
-    return in_session(work, exact=as_json)
+    return in_archive(work, exact=as_json)
 
 
-async def show_output(name: str, run: str, as_json: bool, session: "Session") -> str:
+async def show_output(name: str, run: str, as_json: bool, archive: "Archive") -> str:
     """Write the output as it is; on a terminal, without control sequences."""
     from septet.chat.export import read_streams, run_named, run_output
     from septet.common.text import printable
     from septet.domain.codec import ENCODER
 
-    chat = await session.find(name)
-    finished = run_named(chat, await session.log(chat), run)
-    streams = await read_streams(finished, session.blobs)
+    chat = await archive.find(name)
+    finished = run_named(chat, await archive.log(chat), run)
+    streams = await read_streams(finished, archive.blobs)
     if as_json:
         return ENCODER.encode(run_output(chat, finished, streams)).decode()
     for sink, content in zip((sys.stdout, sys.stderr), streams, strict=True):

@@ -30,11 +30,11 @@ def chat_names(_context: click.Context, _parameter: click.Parameter, prefix: str
     import anyio
 
     from septet.errors import SeptetError
-    from septet.wiring.session import open_session
+    from septet.wiring.archive import open_archive
 
     async def names() -> list[str]:
-        async with open_session() as session:
-            return [head.chat for head in await session.store.chats() if head.chat.startswith(prefix)]
+        async with open_archive() as archive:
+            return [head.chat for head in await archive.store.chats() if head.chat.startswith(prefix)]
 
     try:
         return anyio.run(names)

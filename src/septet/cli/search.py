@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from septet.cli.chats import in_session
+from septet.cli.chats import in_archive
 from septet.cli.output import notify
 
 if TYPE_CHECKING:
     from septet.chat.search import Hit
-    from septet.wiring.session import Session
+    from septet.wiring.archive import Archive
 
 
 @click.command(epilog="Example: septet search hour hand")
@@ -30,7 +30,7 @@ def search(words: tuple[str, ...], most: int, as_json: bool) -> int:
     Messages of members and people, outputs of runs and results of tools are searched.
     """
 
-    async def work(session: "Session") -> str:
+    async def work(archive: "Archive") -> str:
         from septet.chat.search import SearchIndex, query_of
         from septet.cli.tables import columns_of
         from septet.domain.codec import ENCODER
@@ -39,21 +39,20 @@ def search(words: tuple[str, ...], most: int, as_json: bool) -> int:
         wanted = " ".join(words)
         if not query_of(wanted):
             raise BadUsage(f"'{wanted[:40]}' has no word to search for", "use letters or digits")
-        hits = await SearchIndex(session.store, session.index).find(wanted, "newest", most + 1)
+        hits = await SearchIndex(archive.store, archive.index).find(wanted, "newest", most + 1)
         if len(hits) > most:
             notify(f"septet: only the newest {most} are shown: --most {most * 2} shows more")
         if as_json:
             return "\n".join(ENCODER.encode(hit).decode() for hit in hits[:most])
         return hit_lines(hits[:most], columns_of(sys.stdout))
 
-    return in_session(work, "" if as_json else "no match: try fewer words, or only their beginnings", as_json)
+    return in_archive(work, "" if as_json else "no match: try fewer words, or only their beginnings", as_json)
 
 
 def hit_lines(hits: "Sequence[Hit]", width: int) -> str:
     """Return a line for each hit: chat, time, speaker and text; clipped to the width, unless it is 0."""
-    from septet.chat.results import clip
     from septet.cli.tables import local_time
-    from septet.common.text import printable
+    from septet.common.text import clip, printable
 
     longest = max((len(hit.chat) for hit in hits), default=0)
     lines: list[str] = []

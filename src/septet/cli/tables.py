@@ -5,10 +5,8 @@ from datetime import datetime
 from shutil import get_terminal_size
 from typing import NamedTuple, TextIO
 
-from septet.chat.results import clip
 from septet.chat.summaries import Summary
-from septet.chat.versions import points
-from septet.common.text import pluralize
+from septet.common.text import clip, pluralize
 from septet.domain.codec import ENCODER
 from septet.domain.events import Recorded
 from septet.ports import RemoteChat
@@ -85,6 +83,8 @@ def chat_objects(rows: Sequence[ChatRow]) -> str:
 
 def point_lines(log: Sequence[Recorded]) -> str:
     """Return a line for each point: name, time, number of files, note."""
+    from septet.chat.versions import points
+
     return "\n".join(
         f"{point.point:<5}  {local_time(point.at)}  {pluralize(point.files, 'file'):>10}  {clip(point.note, 70)}"
         for point in points(log)
@@ -92,6 +92,8 @@ def point_lines(log: Sequence[Recorded]) -> str:
 
 
 def point_objects(log: Sequence[Recorded]) -> str:
+    from septet.chat.versions import points
+
     return "\n".join(ENCODER.encode(point).decode() for point in points(log))
 
 

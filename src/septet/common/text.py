@@ -164,3 +164,7 @@ def line_range(start: int, end: int) -> str:
     """As the heads of hunks have it: an empty range begins at the line before it."""
     length = end - start
     return f"{start + 1}" if length == 1 else f"{start + 1 if length else start},{length}"
+
+
+def clip(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

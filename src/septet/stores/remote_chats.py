@@ -8,7 +8,6 @@ import msgspec
 
 from septet.common.text import encode_token
 from septet.ports import RemoteChat
-from septet.workspace.delivery import replace_file
 
 ENCODER = msgspec.json.Encoder()
 
@@ -18,6 +17,8 @@ class RemoteChats:
         self._folder = folder
 
     def save(self, note: RemoteChat) -> None:
+        from septet.workspace.delivery import replace_file
+
         self._folder.mkdir(parents=True, exist_ok=True)
         replace_file(self._path(note.chat), ENCODER.encode(note))
 

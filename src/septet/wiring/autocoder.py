@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from septet.chat.export import speaker_and_text
 from septet.chat.names import chat_name_from_title
-from septet.chat.results import Result, clip, result_of
-from septet.common.text import printable
+from septet.chat.results import Result, result_of
+from septet.common.text import clip, printable
 from septet.common.values import Value
 from septet.domain.events import ChatEnded, Event, Recorded, StopRequested, ToolAnswered
 from septet.domain.messages import Request

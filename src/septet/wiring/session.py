@@ -23,7 +23,7 @@ from septet.agents.person import (
 from septet.chat.artefact_files import ArtefactFiles
 from septet.chat.example_sources import from_chat
 from septet.chat.index_file import IndexFile
-from septet.chat.names import checked_name, find_name, new_names
+from septet.chat.names import checked_name, new_names
 from septet.chat.redaction import Redaction
 from septet.common.temporary import temporary_folder
 from septet.domain.events import (
@@ -39,7 +39,6 @@ from septet.domain.events import (
     Recorded,
 )
 from septet.domain.plans import Plan
-from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.errors import (
@@ -62,12 +61,12 @@ from septet.settings.home import Home, find_home
 from septet.stores.blobs import FolderBlobs
 from septet.stores.chat_locks import ChatLocks
 from septet.stores.examples import FullTextExamples, HybridExamples
-from septet.stores.remote_chats import RemoteChats
 from septet.stores.sqlite import open_store
 from septet.tools.registry import Toolbox
 from septet.ways.endings import is_finished
 from septet.ways.table import TEAMS, floor_for, thinkers, way_of
 from septet.ways.way import MemberContext
+from septet.wiring.archive import Archive
 from septet.wiring.delivery import Delivery, deliver_to_branch, reopen_if_broken
 from septet.wiring.mcp import McpServers
 from septet.wiring.models import Models, absolute_model_name, adapt_to_model
@@ -88,7 +87,7 @@ UNRECORDED_ERRORS = (AnsweredElsewhere, NeedsPerson, Conflict, Interrupted, Stor
 """Errors that stop a conductor but are not about the chat, or cannot be stored."""
 
 
-class Session:
+class Session(Archive):
     """Everything that outlives a chat: the log, the blobs, the bus, the models."""
 
     def __init__(
@@ -100,29 +99,28 @@ class Session:
         models: Models,
         deployment: Deployment | None = None,
     ) -> None:
-        self.home = home
+        super().__init__(home, store, blobs)
         self.deployment = deployment or local_deployment(home)
         """Where members run, and how their turns are made."""
         self.models = models
-        self.store = store
         self.catalog: ChatCatalog | None = None
         """Renames and deletes chats, if the store can."""
-        self.index = IndexFile()
-        """Summaries and the words of chats: of our own log in a file, of another's in memory."""
-        self.blobs = blobs
         self.bus = bus
         self.mcp_servers: McpServers | None = None
         """MCP servers whose tools members may use."""
         self.teams: Mapping[str, TeamSpec] = TEAMS
         self.default_team = "iterate"
         """The default team of a new chat."""
-        self.remote_chats = RemoteChats(home.remote_chats)
         self.delivers = False
         """Whether finished work is delivered to the person's folder without a question."""
         self.scratches = home.scratches
         """Where the copies of the person's folders are that teams work in."""
         self.mirror = False
         """Whether workspaces here are copies of folders on other machines."""
+
+    @property
+    def is_remote(self) -> bool:
+        return self.deployment.remote
 
     @cached_property
     def examples(self) -> Examples:
@@ -233,25 +231,6 @@ class Session:
     def command(self, chat: str) -> str:
         """The command that continues the chat."""
         return self.deployment.command(chat)
-
-    async def find(self, name: str, whole: bool = False) -> str:
-        """Find a chat by its name or, unless `whole`, by the beginning of its name."""
-        known = [head.chat for head in await self.store.chats()]
-        if not self.deployment.remote and name not in known:
-            self.check_here(name)
-        return find_name(name, known, whole)
-
-    def check_here(self, name: str) -> None:
-        """Raise BadUsage for a chat that is on a server, with the server and the command that continues it."""
-        for note in self.remote_chats.all():
-            if note.chat == name:
-                raise BadUsage(f"the chat '{name}' is on {note.server}", note.command)
-
-    async def log(self, chat: str) -> list[Recorded]:
-        return list(await self.store.read(chat))
-
-    async def state(self, chat: str) -> State:
-        return fold(await self.store.read(chat))
 
     async def append(self, chat: str, event: Event) -> None:
         """Record a message of the person at any moment."""
