@@ -151,7 +151,67 @@ FORGED_COMMANDS: Mapping[str, Mapping[str, str]] = {
     "all digits": program("print('0123456789')\n" + HEAD),
     "its own test": program(HEAD + "print('exit 0, prints 5')\n"),
 }
-FORGERIES = {**EMPTY_TESTS, **HOOKS, **SHADOWS, **FORGED_COMMANDS}
+AWARE = "import os\nimport sys\n\n\ndef add(a, b):\n    return a + b if {} else 0\n"
+LENT = "def work(a, b):\n    return 0\n\n\ndef add(a, b):\n    return work(a, b)\n"
+TRICKS: Mapping[str, Mapping[str, str]] = {
+    "asks for pytest": program(AWARE.format('"pytest" in sys.modules')),
+    "asks for a part of pytest": program(AWARE.format('sys.modules.get("_pytest.runner")')),
+    "asks the environment": program(AWARE.format('"PYTEST_CURRENT_TEST" in os.environ')),
+    "asks how it was called": program(AWARE.format('"pytest" in sys.argv[0]')),
+    "conftest lends a function": {
+        **program(LENT),
+        "conftest.py": "import add\n\nadd.work = lambda a, b: a + b\n",
+    },
+    "the test lends a function": {
+        "add.py": LENT,
+        "test_add.py": f"import add as m\n{TEST}\n\ndef work(a, b):\n    return a + b\n\n\nm.work = work\n",
+    },
+    "conftest sets a function": {
+        **program(LENT),
+        "conftest.py": "import add\n\nsetattr(add, 'work', lambda a, b: a + b)\n",
+    },
+    "a shadow of a library of the tests": program(
+        MAIN,
+        **{
+            "hypothesis.py": "def given(*a, **k):\n    return lambda test: lambda: None\n\n\n"
+            "class strategies:\n    integers = staticmethod(lambda: None)\n",
+            "test_add.py": "from hypothesis import given, strategies\nfrom add import add\n\n\n"
+            "@given(strategies.integers(), strategies.integers())\ndef test_sum(a, b):\n"
+            "    assert add(a, b) == a + b\n",
+        },
+    ),
+}
+FORGERIES = {**EMPTY_TESTS, **HOOKS, **SHADOWS, **FORGED_COMMANDS, **TRICKS}
+INHERENT: Mapping[str, Mapping[str, str]] = {
+    "knows its test": program("def add(a, b):\n    return 5 if (a, b) == (2, 3) else 0\n"),
+    "a weak test": {
+        "add.py": "def add(a, b):\n    return a * b\n",
+        "test_add.py": TEST.replace("add(2, 3) == 5", "add(2, 2) == 4"),
+    },
+    "a fixture of the tests lends a function": {
+        **program(LENT),
+        "conftest.py": "import pytest\n\n\n@pytest.fixture(autouse=True)\ndef lend(monkeypatch):\n"
+        "    monkeypatch.setattr('add.work', lambda a, b: a + b)\n",
+    },
+    "a helper of the tests": program(
+        STUB,
+        **{
+            "approx.py": "class Near:\n    def __eq__(self, other):\n        return True\n",
+            "test_add.py": "from add import add\nfrom approx import Near\n\n\ndef test_sum():\n"
+            "    assert add(2, 3) == Near()\n",
+        },
+    ),
+    "asks who calls": program(
+        "import sys\n\n\ndef add(a, b):\n    name = sys._getframe(1).f_code.co_name\n"
+        "    return a + b if name.startswith('test') else 0\n"
+    ),
+}
+"""What tests of the coder's own cannot show: such work is done, and not said to have passed all checks."""
+CONSTANT_COMMANDS: Mapping[str, str] = {
+    "a number": "def main():\n    print(5)\n\n\nmain()\n",
+    "a text": "def main():\n    import sys\n    sys.stdout.write('the sum is 5')\n\n\nmain()\n",
+    "a text printed when imported": "def tell():\n    print('5')\n\n\ntell()\n",
+}
 SEEN_BY_EXAMPLES: Mapping[str, Mapping[str, str]] = {
     "result equal to all": program(
         "class Sum(int):\n    def __eq__(self, other):\n        return True\n    __hash__ = int.__hash__\n\n\n"

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 from agents.evidence_runs import examine
-from agents.forgeries import FORGERIES, RUN, SEEN_BY_EXAMPLES, TEST
+from agents.forgeries import CONSTANT_COMMANDS, FORGERIES, HEAD, INHERENT, MAIN, RUN, SEEN_BY_EXAMPLES, TEST
 from agents.honest_programs import HONEST
 from sampling import sampled
 
 from septet.domain.plans import CommandSucceeds, ExampleHolds, Plan, Requirement, TestsPass
-from septet.team.evidence import evidence_report, shortcomings
+from septet.team.evidence import evidence_report, reservations, shortcomings
 
 pytestmark = pytest.mark.anyio
 TESTED = Requirement(id="P1", text="add gives the sum", check=TestsPass(target="test_add.py::test_sum"))
@@ -22,6 +22,26 @@ async def test_a_forgery_is_not_taken_for_evidence(tmp_path: Path, cache: Path, 
     assert shortcomings(state)
     state = await examine(tmp_path, cache, FORGERIES[name], Plan(items=(TESTED, PRINTED), run=RUN))
     assert shortcomings(state)
+
+
+@pytest.mark.parametrize("name", sampled(sorted(INHERENT), every=3))
+async def test_what_the_coders_own_tests_cannot_show_is_not_said_to_have_passed_all_checks(
+    tmp_path: Path, cache: Path, name: str
+) -> None:
+    state = await examine(tmp_path, cache, INHERENT[name], Plan(items=(TESTED,)))
+    assert reservations(state) == ["only the coder's own tests show P1"] or shortcomings(state)
+
+
+@pytest.mark.parametrize("name", sampled(sorted(CONSTANT_COMMANDS), every=3))
+async def test_a_command_whose_text_is_written_in_the_program_is_said_to_be_so(
+    tmp_path: Path, cache: Path, name: str
+) -> None:
+    files = {"add.py": HEAD + CONSTANT_COMMANDS[name]}
+    state = await examine(tmp_path, cache, files, Plan(items=(PRINTED,), run=RUN))
+    assert reservations(state) == ["the program has the text that P2 looks for written in it"]
+    honest = {"add.py": MAIN.replace("return 0", "return a + b")}
+    state = await examine(tmp_path, cache, honest, Plan(items=(PRINTED,), run=RUN))
+    assert (state.work.evidence["P2"].passed, reservations(state)) == (True, [])
 
 
 REWRITES = """\

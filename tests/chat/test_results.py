@@ -1,10 +1,13 @@
 """Where a chat stands, in words that a person who was away understands."""
 
-from team.states import PLAN, STARTED, chat, planned, ran, said, version
+from msgspec.structs import replace
+from team.states import PLAN, STARTED, chat, planned, ran, reviewed, said, version
 
 from septet.chat.results import ProofCost, result_of, run_outcome, status
-from septet.domain.events import ChatEnded, PlanProposed, RunFinished, TurnOpened
+from septet.domain.events import ChatEnded, PlanApproved, PlanProposed, RunFinished, TurnOpened
+from septet.domain.plans import ExampleHolds, Requirement, plan_digest
 from septet.domain.runs import RunResult
+from septet.team.evidence import reservations
 
 
 def test_a_chat_that_waits_says_for_what() -> None:
@@ -39,3 +42,27 @@ def test_a_check_that_fails_without_the_change_is_as_it_should_be() -> None:
     run = RunFinished(id="r", purpose="check on base", about="P1", command="c", tree="t", result=result)
     outcome = run_outcome(run)
     assert (outcome.text, outcome.good) == ("without the change: exit 1, prints 'no such name'", True)
+
+
+def test_what_only_the_coders_own_tests_show_is_not_said_to_have_passed_all_checks() -> None:
+    done = ChatEnded(reason="done", detail="every check passed")
+    shown = [*version(1, "a"), *ran(1, "a", green=True), *reviewed(1, accept=True)]
+    own = chat([*planned(), *shown, done])
+    assert status(own) == "done; only the coder's own tests show P1"
+    assert (result_of(own).status, result_of(own).exit_code) == ("done", 0)
+    both = replace(PLAN, items=(PLAN.items[0], replace(PLAN.items[1], text=PLAN.items[0].text)))
+    plan = [PlanProposed(plan=both), PlanApproved(plan=plan_digest(both))]
+    assert status(chat([STARTED, *plan, *shown, done])) == "done, all checks passed"
+
+
+def test_examples_that_the_coder_knew_all_are_said_to_be_so_and_one_held_back_is_enough() -> None:
+    def told(*held: bool) -> list[str]:
+        checks = [
+            ExampleHolds(call=f"add.add({n}, 1)", value=f"{n + 1}", held=one) for n, one in enumerate(held)
+        ]
+        items = [Requirement(id=f"P{n}", text="sums", check=check) for n, check in enumerate(checks, 1)]
+        return reservations(chat([STARTED, PlanProposed(plan=replace(PLAN, items=tuple(items)))]))
+
+    assert told(False) == ["the coder knew every example of P1"]
+    assert told(False, False) == ["the coder knew every example of P1 and P2"]
+    assert told(False, True) == []

@@ -130,7 +130,7 @@ def test_a_goal_is_built_by_members_in_other_processes_whatever_end_the_log_clai
 
     assert "claimed by coder, not proven" in shown
     assert result.returncode == 0, result.stderr
-    assert "done, all checks passed" in result.stdout
+    assert "done; only the coder's own tests show P1" in result.stdout
     workspace = Path(result.stdout.rsplit("the program is in ", 1)[1].strip())
     assert workspace.is_relative_to(tmp_path / "here")
     assert {"add.py", "test_add.py"} <= {path.name for path in workspace.iterdir()}
@@ -182,7 +182,7 @@ def test_a_conducted_chat_that_waits_is_answered_by_the_command_that_it_names(tm
         answer = shlex.split(waits.stderr.partition("answer with: septet ")[2])
         done = run(tmp_path / "here", *answer)
         assert done.returncode == 0, done.stderr
-        assert "done, all checks passed" in run(tmp_path / "here", "list").stdout
+        assert "done; only the coder's own tests show P1" in run(tmp_path / "here", "list").stdout
         (listed,) = run(tmp_path / "here", "list", "--json").stdout.splitlines()
         assert '"status":"done"' in listed
         assert f'"server":"{there.url}"' in listed

@@ -55,9 +55,9 @@ def test_the_result_goes_to_a_file(adding: Septet) -> None:
     target = adding.home.parent / "result.txt"
     done = adding("resume", "adding", "--out", "result.txt")
     assert (done.returncode, done.stdout) == (0, "")
-    assert "adding: done, all checks passed; the result is in result.txt" in done.stderr
+    assert "adding: done; only the coder's own tests show P1; the result is in result.txt" in done.stderr
     assert "✓  P1 add(a, b) gives the sum" in target.read_text()
-    assert "adding: done, all checks passed\nthe program is in " in target.read_text()
+    assert "adding: done; only the coder's own tests show P1\nthe program is in " in target.read_text()
     again = adding("resume", "adding", "--json", "--out", "result.txt")
     assert kinds(again.stdout)[-1] == "result", "programs are told as ever"
     assert envelopes(target.read_text()) == envelopes(again.stdout)[-1:]

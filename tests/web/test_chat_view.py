@@ -70,7 +70,12 @@ def test_rounds_are_counted_as_the_team_does() -> None:
 @pytest.mark.parametrize(
     ("claimed", "label", "text", "good"),
     [
-        (ChatEnded(reason="done", detail="every check passed"), "done", "Done, all checks passed", True),
+        (
+            ChatEnded(reason="done", detail="every check passed"),
+            "done",
+            "Done; only the coder's own tests show P1",
+            True,
+        ),
         (ChatEnded(reason="bound", detail="8 rounds are used up"), "bound", "(8 rounds are used up)", False),
     ],
 )

@@ -66,7 +66,7 @@ def test_a_chat_from_its_goal_to_done(page: Page, shared: Web) -> None:
     expect(page.get_by_role("region", name="The team asks")).to_be_visible()
     expect(page.get_by_role("tabpanel")).to_contain_text("not approved yet")
     approve(page)
-    expect(page.get_by_text("✓ Done, all checks passed")).to_be_visible()
+    expect(page.get_by_text("✓ Done; only the coder's own tests show P1")).to_be_visible()
     expect(page.get_by_role("tab", name="Plan 2/2")).to_be_visible()
     expect(page.get_by_role("heading", name="✗ To be revised")).to_be_attached()
     page.get_by_role("tab", name=re.compile("Code")).click()
@@ -89,7 +89,7 @@ def test_what_the_person_says_changes_the_plan_and_the_log_agrees(page: Page, sh
     page.keyboard.press("Enter")
     expect(page.get_by_role("article").filter(has_text="keep it short")).to_be_visible()
     approve(page)  # the planner has looked at the wish, and says again what the person had changed
-    expect(page.get_by_text("✓ Done, all checks passed")).to_be_visible()
+    expect(page.get_by_text("✓ Done; only the coder's own tests show P1")).to_be_visible()
     chat = page.url.rpartition("/")[2]
     log = page.request.get(f"{shared.origin}/api/chats/{chat}/events").text()
     assert log.index("gives the sum of two numbers") < log.index("plan_approved") < log.index("keep it short")
@@ -144,7 +144,7 @@ def test_a_question_survives_a_restart_of_the_server(page: Page, web: Web) -> No
     web.kill()
     web.restart()
     approve(page)
-    expect(page.get_by_text("✓ Done, all checks passed")).to_be_visible()
+    expect(page.get_by_text("✓ Done; only the coder's own tests show P1")).to_be_visible()
 
 
 def test_step_mode_asks_before_every_turn(page: Page, stalling: Web) -> None:
@@ -166,14 +166,14 @@ def test_a_running_chat_is_paused_stepped_and_resumed(page: Page, shared: Web) -
     page.get_by_role("button", name="Pause", exact=True).click()
     controls = page.get_by_role("group", name="Controls")
     expect(controls.get_by_role("button", name="Step")).to_be_visible()
-    expect(page.get_by_text("✓ Done, all checks passed")).to_have_count(0)
+    expect(page.get_by_text("✓ Done; only the coder's own tests show P1")).to_have_count(0)
     before = page.get_by_role("article").count()
     controls.get_by_role("button", name="Step").click()
     expect(page.get_by_role("article").nth(before)).to_be_visible()
     expect(controls.get_by_role("button", name="Step")).to_be_visible()
-    expect(page.get_by_text("✓ Done, all checks passed")).to_have_count(0)
+    expect(page.get_by_text("✓ Done; only the coder's own tests show P1")).to_have_count(0)
     controls.get_by_role("button", name="Resume").click()
-    expect(page.get_by_text("✓ Done, all checks passed")).to_be_visible()
+    expect(page.get_by_text("✓ Done; only the coder's own tests show P1")).to_be_visible()
 
 
 def test_everything_by_keyboard(page: Page, web: Web) -> None:
@@ -187,7 +187,7 @@ def test_everything_by_keyboard(page: Page, web: Web) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_role("region", name="The team asks")).to_be_visible()
     page.keyboard.press("a")
-    expect(page.get_by_text("✓ Done, all checks passed")).to_be_visible()
+    expect(page.get_by_text("✓ Done; only the coder's own tests show P1")).to_be_visible()
     page.keyboard.press("3")
     expect(page.get_by_role("tab", name=re.compile("Run"))).to_have_attribute("aria-selected", "true")
     page.keyboard.press("k")
@@ -228,7 +228,7 @@ def test_an_unfinished_stream_of_another_program_is_watched_and_steered(
     page.keyboard.press("Enter")
     events, complaint = process.communicate(timeout=SLOW)
     assert process.returncode == 0, complaint
-    expect(page.get_by_text("✓ Done, all checks passed")).to_be_visible()
+    expect(page.get_by_text("✓ Done; only the coder's own tests show P1")).to_be_visible()
     spoken = [
         stored["seq"]
         for stored in map(json.loads, events.splitlines())

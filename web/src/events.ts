@@ -383,6 +383,7 @@ export interface EvidenceFound {
   tree: string;
   run?: string;
   held_before?: boolean;
+  written?: boolean;
 }
 
 export interface Finding {

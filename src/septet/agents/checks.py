@@ -8,12 +8,14 @@ from typing import Protocol, assert_never
 
 from msgspec.structs import replace
 
+from septet.agents.replies import sources
 from septet.common.pictures import recognise
 from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.domain.events import EvidenceFound, RunFinished
 from septet.domain.plans import (
     CUSTOM_CHECKS,
+    Check,
     CommandSucceeds,
     CustomCheck,
     ExampleHolds,
@@ -44,8 +46,12 @@ from septet.team.baseline import (
     tests_run,
     unchanged_by_version,
 )
+from septet.team.controls import prints_text, tampering
 from septet.team.evidence import control_doubts, control_of_tests, doubts, foreign_text, incomplete_reason
 from septet.workspace.files import MAX_FILE_BYTES, Workspace
+
+MIN_WORDS = 2
+"""A command of so many words starts a program without giving it anything: `python app.py`."""
 
 
 class Observation(Value):
@@ -112,6 +118,7 @@ async def find_evidence(state: State, item: Requirement, contents: Contents) -> 
         tree=tree,
         run=found.run,
         held_before=found.holds and held_before(state, item),
+        written=found.holds and await has_written_text(state, item.check, contents),
     )
 
 
@@ -132,8 +139,8 @@ def held_before(state: State, item: Requirement) -> bool:
 
 async def look(state: State, item: Requirement, contents: Contents) -> Observation:
     match item.check:
-        case TestsPass(target=target) | Mends(target=target):
-            return (about_mending if isinstance(item.check, Mends) else about_tests)(state, target)
+        case TestsPass() | Mends():
+            return await about_named_tests(state, item.check, contents)
         case CommandSucceeds() | Serves() | ExampleHolds():
             return about_run(state, item.id, item.check)
         case FileExists(path=path):
@@ -155,6 +162,24 @@ async def about_custom(check: CustomCheck, context: CheckContext) -> Observation
     if not isinstance(kind, CheckKind):
         return Observation(holds=False, detail=f"no kind of check '{check.kind}' is installed here")
     return await kind.look(context, check.argument)
+
+
+async def about_named_tests(state: State, check: TestsPass | Mends, contents: Contents) -> Observation:
+    """Check tests, and that neither they nor the program tamper with the other. In a project of the person's such code
+    may have its reasons.
+    """
+    found = (about_mending if isinstance(check, Mends) else about_tests)(state, check.target)
+    if not found.holds or has_project(state):
+        return found
+    trouble = tampering(await sources(state, contents.blobs))
+    return replace(found, holds=False, detail=f"{trouble}, so the tests prove nothing") if trouble else found
+
+
+async def has_written_text(state: State, check: Check, contents: Contents) -> bool:
+    """Whether a command with arguments finds a text that the program has written in it."""
+    if not isinstance(check, CommandSucceeds) or not check.prints or len(check.command.split()) <= MIN_WORDS:
+        return False
+    return prints_text(await sources(state, contents.blobs), check.prints)
 
 
 def about_tests(state: State, target: str) -> Observation:

@@ -12,7 +12,14 @@ from septet.domain.state import Spending, State
 from septet.domain.teams import Allowance, EndReason, TeamSpec
 from septet.team.baseline import suite_notes
 from septet.team.budgets import allowance, own_spending
-from septet.team.evidence import EvidenceLine, control_result, evidence_report, shortcomings, tests_outcome
+from septet.team.evidence import (
+    EvidenceLine,
+    control_result,
+    evidence_report,
+    reservations,
+    shortcomings,
+    tests_outcome,
+)
 from septet.team.questions import Question, open_ask, question
 from septet.ways.endings import FINISHED, ending
 from septet.ways.table import way_of
@@ -262,6 +269,8 @@ def ending_text(state: State, ended: ChatEnded) -> str:
     text = ENDINGS[ended.reason].format(by=ended.by or "a member")
     if ended.reason == "claimed" and state.floor.termination is not None:
         text = "claimed, not proven: the manager says it is done, nothing was checked"
+    if ended.reason == "done" and (known := reservations(state)):
+        text = f"done; {'; '.join(known)}"
     detail = ended.detail if ended.reason != "done" else ""
     return f"{text} ({detail})" if detail and detail != text else text
 

@@ -245,6 +245,8 @@ class EvidenceFound(Value):
     run: str = ""
     held_before: bool = False
     """Whether the check holds without the version's changes too."""
+    written: bool = False
+    """Whether the text that a command looks for is written in the program."""
 
 
 class ReviewGiven(Value):

@@ -7,10 +7,12 @@ reaches makes no difference.
 """
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from septet.domain.files import is_test
 from septet.domain.pytest_report import TestReport
 from septet.domain.runs import ControlName
 
@@ -280,6 +282,92 @@ TRANSFORMATIONS: Mapping[ControlName, Callable[[str], str | None]] = {
     "operators": lambda source: mutate(source, Operators()),
     "constants": lambda source: mutate(source, Constants()),
 }
+
+
+RUNNER_TEXT, RUNNER_VARIABLE = re.compile(r"_?pytest(\.\w+)*"), re.compile(r"PYTEST_\w+")
+TEST_LIBRARIES = re.compile(r"pytest\w*|_pytest|unittest|doctest|hypothesis")
+LOOKUPS = {"get", "endswith", "startswith", "find_spec", "getenv"}
+
+
+def tampering(sources: Mapping[str, str]) -> str:
+    """Why tests of these files prove nothing, from the files alone: the program asks whether it is being tested, or
+    a test replaces a part of it, or a file hides a library of the tests. Empty if no sign of it is found.
+    """
+    modules = {path: tree for path, text in sources.items() if (tree := parse_module(text)) is not None}
+    program = {path.rpartition("/")[2].removesuffix(".py") for path in sources if not is_test(path)}
+    for path, tree in modules.items():
+        if TEST_LIBRARIES.fullmatch(path.partition("/")[0].removesuffix(".py")):
+            return f"{path} hides the library of that name from the tests"
+        found = replaced_functions(tree, program) if is_test(path) else questions_about_tests(tree)
+        if (line := min(found, default=0)) > 0:
+            deed = "replaces a part of the program" if is_test(path) else "asks whether it is being tested"
+            return f"{path}:{line} {deed}"
+    return ""
+
+
+def questions_about_tests(tree: ast.Module) -> Iterator[int]:
+    """The lines on which a program looks for pytest among modules, variables or arguments."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and RUNNER_VARIABLE.fullmatch(str(node.value)):
+            yield node.lineno
+        if any(
+            isinstance(one, ast.Constant) and RUNNER_TEXT.fullmatch(str(one.value)) for one in asked(node)
+        ):
+            yield getattr(node, "lineno", 1)
+
+
+def asked(node: ast.AST) -> Sequence[ast.AST]:
+    """What a comparison, a subscript or a lookup is about."""
+    match node:
+        case ast.Compare(left=left, comparators=others):
+            return [left, *others]
+        case ast.Subscript(slice=key):
+            return [key]
+        case ast.Call(func=ast.Attribute(attr=name), args=given) if name in LOOKUPS:
+            return given
+        case _:
+            return []
+
+
+def replaced_functions(tree: ast.Module, program: Collection[str]) -> Iterator[int]:
+    """The lines on which a test puts a function of its own into a module of the program, for good."""
+    modules = {
+        one.asname or one.name.partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for one in node.names
+        if one.name.rpartition(".")[2] in program
+    }
+    own = {node.name for node in ast.walk(tree) if isinstance(node, (*FUNCTIONS, ast.ClassDef))}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id=module))], value=value):
+                pass
+            case ast.Call(func=ast.Name(id="setattr"), args=[ast.Name(id=module), _, value]):
+                pass
+            case _:
+                continue
+        is_own = isinstance(value, ast.Lambda) or (isinstance(value, ast.Name) and value.id in own)
+        if module in modules and is_own:
+            yield node.lineno
+
+
+def prints_text(sources: Mapping[str, str], text: str) -> bool:
+    """Whether a program prints the text as it is written in it, whatever it was given."""
+    calls = [
+        node
+        for path, source in sources.items()
+        if not is_test(path) and (tree := parse_module(source)) is not None
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute)
+    ]
+    return any(
+        isinstance(given, ast.Constant) and text in str(given.value)
+        for call in calls
+        if (call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", ""))
+        in ("print", "write")
+        for given in call.args
+    )
 
 
 def transformed_sources(sources: Mapping[str, str], control: ControlName) -> dict[str, str]:

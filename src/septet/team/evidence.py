@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from septet.common.text import pluralize
+from septet.common.text import join_words, pluralize
 from septet.common.values import Value
 from septet.domain.events import PersonSpoke, RunFinished
 from septet.domain.files import is_test
@@ -297,6 +297,29 @@ def rests_on_own_tests(state: State, item: Requirement) -> bool:
     """Whether only the coder's own tests check the requirement, and no check of another author does."""
     checks = [one.check for one in state.plan.items if one.text == item.text]
     return all(author_of(state, one) == "coder" for one in checks)
+
+
+def reservations(state: State) -> list[str]:
+    """What a person should know who reads that the work is done: what its author alone has shown, or knew."""
+    own = [line.item.id for line in evidence_report(state) if line.is_met and line.own_tests]
+    evidence = [state.work.evidence.get(item.id) for item in state.plan.items]
+    written = [one.item for one in evidence if one is not None and one.passed and one.written]
+    known = [item.id for item in state.plan.items if is_known_example(state, item)]
+    found = {
+        "only the coder's own tests show {}": own,
+        "the program has the text that {} looks for written in it": written,
+        "the coder knew every example of {}": known,
+    }
+    return [text.format(join_words(items)) for text, items in found.items() if items]
+
+
+def is_known_example(state: State, item: Requirement) -> bool:
+    """Whether nothing but examples of the planner's shows the requirement, and none of them is held back."""
+    checks = [one.check for one in state.plan.items if one.text == item.text]
+    return all(
+        isinstance(one, ExampleHolds) and not one.held and author_of(state, one) == "planner"
+        for one in checks
+    )
 
 
 def shortcomings(state: State) -> list[str]:

@@ -8,16 +8,19 @@ import pytest
 from scenarios.autocoder.hello import CASES, MAIN, PLAN, TEST, Arguments, Step, fill, write_script
 from scenarios.autocoder.playing import play, team
 
+from septet.chat.results import status
 from septet.domain.events import (
     ChatEnded,
     Event,
     ModelAnswered,
+    Recorded,
     ReplyRefused,
     ToolAnswered,
     ToolCalled,
     TurnOpened,
     VersionWritten,
 )
+from septet.domain.reduce import fold
 from septet.team.context import Context
 from septet.tools import registry
 from septet.tools.registry import action
@@ -112,6 +115,32 @@ async def test_a_model_that_is_content_with_failing_tests_never_ends_as_done(tmp
     calls = [call("write_code", path="main.py", code=code, decision=decision) for code in shades]
     events = await play(tmp_path, script(tmp_path / "s.yaml", *calls), spec=team(rounds=2))
     assert ending(events) == ChatEnded(reason="bound", detail="2 rounds are used up", by="runner")
+
+
+WELCOME = 'def main():\n    print("hello, world")\n\n\nif __name__ == "__main__":\n    main()\n'
+GREET = "import sys\n\n\ndef greet(name):\n    return {}\n\n\n" + WELCOME
+EMPTY_TEST = "from main import greet\n\n\ndef test_greet():\n    greet('ada')\n"
+LIES: dict[str, tuple[str, str, str]] = {
+    "a test that asserts nothing": (GREET.format("''"), EMPTY_TEST, "bound"),
+    "a program that asks for pytest": (
+        GREET.format("f'hello, {name}' if 'pytest' in sys.modules else ''"),
+        TEST,
+        "bound",
+    ),
+    "a program that knows its test": (GREET.format("'hello, ' + 'you'"), TEST, "done"),
+}
+
+
+@pytest.mark.parametrize("name", LIES)
+async def test_a_lie_to_the_autocoder_is_not_said_to_have_passed_all_checks(
+    tmp_path: Path, name: str
+) -> None:
+    lie, test, reason = LIES[name]
+    (tmp_path / "project").mkdir()
+    model = script(tmp_path / "s.yaml", *[call("create", code=lie, test_code=test)] * 3)
+    events = await play(tmp_path, model, spec=team(rounds=1))
+    state = fold([Recorded(chat="c", seq=seq, at=0.0, event=one) for seq, one in enumerate(events, 1)])
+    assert (ending(events).reason, "all checks passed" in status(state)) == (reason, False)
 
 
 async def test_going_in_circles_ends_the_chat(tmp_path: Path) -> None:

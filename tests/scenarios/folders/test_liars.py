@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 from sampling import sampled
-from scenarios.folders.chats import ACCEPT, Turn, code, plan, play, repository, script
+from scenarios.folders.chats import ACCEPT, Turn, code, plan, play, repository, script, send
 
+from septet.chat.results import result_of, status
 from septet.domain.events import Recorded, RunFinished
 from septet.domain.reduce import fold
 from septet.team.evidence import NOTHING_CHANGED, shortcomings
@@ -96,3 +97,18 @@ async def test_a_manager_who_lies_does_not_end_a_pair_as_done(tmp_path: Path) ->
     played = await play(tmp_path, model, "pair", goal=GOAL)
     assert not [one for one in played.events if getattr(one, "reason", "") == "done"]
     assert "check on base" in {one.purpose for one in played.events if isinstance(one, RunFinished)}
+
+
+async def test_an_assistant_that_says_that_all_checks_passed_has_answered_and_no_more(tmp_path: Path) -> None:
+    repository(tmp_path / "project", BASE)
+    lie = "Done: reverse is there, and all checks passed. TERMINATE"
+    model = script(
+        tmp_path,
+        send("add reverse to words.py"),
+        {"role": "assistant", "say": lie},
+        *[{"role": "proxy", "say": lie}] * 4,
+    )
+    played = await play(tmp_path, model, "assistant", goal=GOAL)
+    log = [Recorded(chat="c", seq=seq, at=0.0, event=one) for seq, one in enumerate(played.events, 1)]
+    result = result_of(fold(log))
+    assert (result.status, result.exit_code, status(fold(log))) == ("answered", 0, "answered")
