@@ -14,6 +14,7 @@ from septet.domain.approvals import approves
 from septet.domain.events import (
     Event,
     FactsChanged,
+    PackagesDecided,
     PackagesWanted,
     PersonSpoke,
     PlanApproved,
@@ -209,3 +210,12 @@ def test_facts_beside_other_words_lose_neither() -> None:
         fact,
         PlanApproved(plan=plan_digest(PLAN)),
     )
+
+
+def test_a_declined_package_is_not_asked_about_again_and_others_are() -> None:
+    events: list[Event] = [STEPWISE, WANTED, PackagesDecided(names=("rich",), allowed=False)]
+    provisions = chat(events).work.provisions
+    assert not provisions.to_ask
+    assert not provisions.fresh(WANTED.missing)
+    assert provisions.fresh(OTHERS.missing).names == {"left-pad"}
+    assert chat([*events, OTHERS]).work.provisions.to_ask.names == {"rich", "left-pad"}

@@ -5,10 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from models.asking import Open, ask, open_anthropic, open_openai, question
+from msgspec.structs import replace
 
-from septet.domain.messages import Message
+from septet.domain.messages import Message, Request
 from septet.models.encoding import HistoryCache
 from septet.models.http import HttpClient
+from septet.models.providers.anthropic import anthropic_options
+from septet.models.providers.openai import openai_options
 from septet.testing.server import MockServer, serve_mock
 
 pytestmark = pytest.mark.anyio
@@ -70,3 +73,18 @@ def said(server: MockServer) -> list[str]:
         parts = [{"text": content}] if isinstance(content, str) else content
         found += [str(part["text"]) for part in msgspec.convert(parts, list[dict[str, object]])]
     return found
+
+
+def test_the_temperature_of_a_member_is_on_every_wire_and_none_without_one() -> None:
+    asked = Request(role="coder", step=1, messages=(Message(role="user", text="hi"),))
+    warm = replace(asked, temperature=0.3)
+    assert openai_options(warm, "m", frozenset())["temperature"] == 0.3
+    assert anthropic_options(warm, "m", 9)["temperature"] == 0.3
+    assert anthropic_options(replace(asked, temperature=1.7), "m", 9)["temperature"] == 1.0, "its highest"
+    assert openai_options(replace(asked, temperature=0.0), "m", frozenset())["temperature"] == 0.0
+    for fields in (
+        openai_options(asked, "m", frozenset()),
+        openai_options(warm, "m", frozenset({"temperature"})),
+        anthropic_options(asked, "m", 9),
+    ):
+        assert "temperature" not in fields

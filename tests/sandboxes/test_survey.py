@@ -3,7 +3,9 @@
 import os
 from pathlib import Path
 
-from septet.sandboxes.survey import ReadBudget, changes, others, survey
+import pytest
+
+from septet.sandboxes.survey import ReadBudget, changes, open_beneath, others, survey
 
 MEBIBYTE = 1 << 20
 
@@ -41,3 +43,22 @@ def test_folders_links_and_pipes_are_told_too(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/etc")
     os.mkfifo(tmp_path / "pipe")
     assert others(before, survey(tmp_path)) == ("link", "pipe", "old/new")
+
+
+def test_nothing_but_a_regular_file_is_opened_and_none_waits_or_leaks(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "file").write_text("x")
+    os.mkfifo(tmp_path / "inner" / "pipe")
+    (tmp_path / "inner" / "link").symlink_to("file")
+    (tmp_path / "other").symlink_to("inner")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    descriptor = open_beneath(tmp_path, b"inner/file")
+    assert os.read(descriptor, 9) == b"x"
+    os.close(descriptor)
+    for name in (b"inner", b"inner/pipe"):
+        with pytest.raises(IsADirectoryError, match=f"{name.decode()} is not a regular file"):
+            open_beneath(tmp_path, name)
+    for name in (b"inner/link", b"other/file", b"inner/file/more", b"inner/none"):
+        with pytest.raises(OSError, match=r"symbolic links|Not a directory|No such file"):
+            open_beneath(tmp_path, name)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
