@@ -1,5 +1,6 @@
 """What a member is told: asserted byte for byte."""
 
+import pytest
 from msgspec.structs import replace
 from team.states import PLAN, STARTED, chat, planned, ran, reviewed, version
 
@@ -101,6 +102,15 @@ def test_a_small_coder_reads_the_goal_as_it_was_written_and_no_fence_to_copy() -
     system, user = briefing(replace(CODER, form="small"), chat(events), {})
     assert user.text == f"# Goal\n{goal}\nadd(1, 1) == 2"
     assert "```" not in system.text + user.text
+
+
+@pytest.mark.parametrize(("goal", "is_told"), [("print a clock", True), ("add(1, 2) == 3", False)])
+def test_candidates_for_a_function_are_drawn_without_failures_to_copy(goal: str, is_told: bool) -> None:
+    plan = Plan(items=(Requirement(id="P1", text=goal, check=TestsPass(target="test_add.py")),))
+    begun = [replace(STARTED, goal=goal), PlanProposed(plan=plan)]
+    state = chat([*begun, *version(1, "a"), *ran(1, "a", green=False)])
+    _, user = briefing(replace(CODER, form="small"), state, SOURCES)
+    assert ("What failed last time" in user.text) is is_told
 
 
 def test_a_plan_is_revised_with_what_the_person_said() -> None:

@@ -26,7 +26,7 @@ from septet.team.briefing import (
 from septet.team.challenges import challenge_decisions_section, challenge_section, unplanned_wishes
 from septet.team.evidence import evidence_report, result_lines
 from septet.team.reviews import review_text
-from septet.team.small_form import file_names, functions_of
+from septet.team.small_form import file_names, functions_of, wants_function
 from septet.ways.prompts import prompt_text
 
 PACKAGE = "septet.ways.iterate"
@@ -168,12 +168,15 @@ def answer_section(state: State) -> list[str]:
 
 
 def small_coder_sections(state: State, sources: Sources) -> list[str]:
-    """A short prompt with the failures: a small model rewrites code better than it repairs it."""
+    """A short prompt with the failures: a small model rewrites code better than it repairs it.
+
+    Candidates for a function are drawn anew from the same words: shown failures, small models repeat the failures.
+    """
     parts = [small_goal(state)]
     if state.work.version is not None:
         failed = [f"- {line.item.text}: {line.detail}" for line in evidence_report(state) if not line.is_met]
         confirmed = state.work.version.confirmation
-        if failed:
+        if failed and not wants_function(state):
             parts.append("\n".join(["# What failed last time; do it differently", *failed]))
         elif confirmed is not None and confirmed.verdict == "contradicted":
             parts.append(f"# Two programs disagreed last time; do what the goal says\n- {confirmed.detail}")
