@@ -56,6 +56,7 @@ COMMANDS = {
     "learn": ("septet.cli.learn:learn", "Teach the exemplar from files, folders and chats."),
     "facts": ("septet.cli.facts:facts", "Show or change the facts that every team of a project knows."),
     "mcp": ("septet.cli.mcp:mcp", "Add MCP servers, whose tools the assistants may use."),
+    "acp": ("septet.cli.mcp:acp", "Serve an editor: Zed, JetBrains, neovim and other clients of ACP."),
     "ci": ("septet.cli.ci:ci", "Build in a pipeline: no questions, no downloads, reports for machines."),
     "review": ("septet.cli.ci:review", "Review a branch or a patch, and prove findings by failing tests."),
     "eval": ("septet.cli.eval:evaluate", "Evaluate a team on tasks with hidden tests."),

@@ -1,4 +1,4 @@
-"""`mcp`: manages the MCP servers whose tools the assistants may use, and serves our teams as one."""
+"""`mcp`: MCP servers whose tools the assistants may use, and our teams as one; `acp`: our teams for editors."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,3 +107,16 @@ async def server_list(servers: "McpServers") -> str:
     tools = await servers.tools()
     lines = [f"{tool.name}  {tool.offer().description.strip().splitlines()[0]}" for tool in tools.values()]
     return "\n".join(lines)
+
+
+@click.command(epilog="Example: septet acp")
+@click.option("-m", "--model", default="", envvar="SEPTET_MODEL", help="The model of new chats.")
+def acp(model: str) -> int:
+    """Serve an editor by the Agent Client Protocol, on standard input and output."""
+    import anyio
+
+    try:
+        from septet.protocols.acp_agent import serve_acp
+    except ImportError as error:
+        raise click.UsageError("it needs a package: pip install 'septet[acp]'") from error
+    return anyio.run(serve_acp, model)
