@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from scenarios.autocoder.playing import home_in
-from scenarios.folders.chats import ACCEPT, call, git, plan, play, repository, script
+from scenarios.folders.chats import ACCEPT, Turn, call, code, git, plan, play, repository, script, send
 
 from septet.domain.events import SnapshotTaken, VersionWritten
 from septet.wiring.session import open_session
@@ -58,3 +58,41 @@ async def test_a_large_project_that_goes_in_circles_ends(tmp_path: Path) -> None
     model = script(tmp_path, plan("", "tests tests/test_calc.py::test_add"), *acts)
     played = await play(tmp_path, model, "autocoder", rounds=9)
     assert played.ended.reason == "no_progress", played.ended
+
+
+EDITED = BUG.replace("-", "+") + "\n\nprint(add(2, 3))\n"
+WAYS: dict[str, tuple[Turn, ...]] = {
+    "pair": (
+        {"role": "manager", "say": "Mend calc.py.\nnext: coder"},
+        {"role": "coder", "say": "1. add"},
+        code({"calc.py": EDITED}),
+        code({"calc.py": EDITED}),
+        *[{"role": "manager", "say": "terminate: it adds"}] * 2,
+    ),
+    "assistant": (
+        send("mend calc.py"),
+        call("File", {"file_name": "calc.py", "body": EDITED}, role="assistant"),
+        call("File", {"file_name": "calc.py", "body": EDITED}, role="assistant"),
+        call("ExecutePyFile", {"file_name": "calc.py"}, role="assistant"),
+        {"role": "assistant", "say": "done"},
+        {"role": "proxy", "say": "It is done."},
+    ),
+}
+MANY = {**FILES, **{f"most/part_{number}.py": f"PART = {number}\n" for number in range(1_700)}}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", WAYS)
+async def test_pair_and_assistant_cost_what_they_change_and_deliver_it(tmp_path: Path, name: str) -> None:
+    project = repository(tmp_path / "project", MANY)
+    played = await play(tmp_path, script(tmp_path, *WAYS[name]), name, rounds=9)
+    versions = [event for event in played.events if isinstance(event, VersionWritten)]
+    assert [[file.path for file in version.files] for version in versions] == [["calc.py"]]
+    sizes = {type(event).__name__: len(msgspec.json.encode(event)) for event in played.events}
+    assert max(sizes.values()) < 16_000, sizes
+    assert not any(isinstance(event, SnapshotTaken) for event in played.events)
+    assert len(played.told) < 200_000, "prompts are bounded"
+    assert git(project, "status", "--porcelain", "-uall") == " M calc.py\n"
+    blobs = [path for path in home_in(tmp_path).blobs.rglob("*") if path.is_file()]
+    manifest = len(MANY) * 100
+    assert sum(path.stat().st_size for path in blobs) < manifest + 64_000
