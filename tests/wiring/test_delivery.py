@@ -239,6 +239,7 @@ async def test_links_modes_and_bytes_stay_what_they_were(tmp_path: Path, project
     latin = "".join(f"Käse {number}\n" for number in range(20)).encode("latin-1")
     (project / "dos.txt").write_bytes(crlf)
     (project / "latin.txt").write_bytes(latin)
+    (project / "logo.bin").write_bytes(b"\0\1\r\n\xff")
     (project / "link").symlink_to("a.txt")
     (project / os.fsdecode(b"k\xe4se.txt")).write_bytes(b"odd name\n")
     git(project, "add", "-A")
@@ -248,6 +249,7 @@ async def test_links_modes_and_bytes_stay_what_they_were(tmp_path: Path, project
         team = {
             "dos.txt": crlf.replace(b"line 2\r", b"LINE 2\r"),
             "latin.txt": latin.replace(b" 2\n", b" II\n"),
+            "logo.bin": b"\0\2\r\n\xfe",
         }
         await write_version(session, {"a.txt": CHANGED["a.txt"], **team}, "link")
         await session.delivery(await session.state("c"))
@@ -259,10 +261,12 @@ async def test_links_modes_and_bytes_stay_what_they_were(tmp_path: Path, project
         assert not done.patch
         assert (project / "dos.txt").read_bytes() == team["dos.txt"] + b"mine\r\n"
         assert (project / "latin.txt").read_bytes() == team["latin.txt"] + "Mäh\n".encode("latin-1")
+        assert (project / "logo.bin").read_bytes() == team["logo.bin"]
         assert (project / "a.txt").stat().st_mode & 0o777 == 0o755
         assert not (project / "link").is_symlink()
-        assert git(project, "status", "--porcelain", "-z").count("\0") == 4
+        assert git(project, "status", "--porcelain", "-z").count("\0") == 5
         await session.undo("c")
+        assert (project / "logo.bin").read_bytes() == b"\0\1\r\n\xff"
         assert (project / "link").readlink() == Path("a.txt")
         assert (project / "a.txt").read_text() == LINES
         assert (project / "latin.txt").read_bytes() == latin + "Mäh\n".encode("latin-1")
