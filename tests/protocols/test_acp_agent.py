@@ -57,6 +57,7 @@ async def test_an_editor_drives_a_chat_and_permits_its_delivery(tmp_path: Path) 
         assert made.modes is not None
         assert made.modes.current_mode_id == "iterate"
         name = made.session_id
+        await agent.load_session(cwd=str(folder), session_id=name)  # as acpx does, before the chat has begun
         first = await agent.prompt(session_id=name, prompt=[text_block("greet")])
         assert first.stop_reason == "end_turn"
         assert "Approve this plan?" in editor.text

@@ -1,5 +1,6 @@
 """An agent of the Agent Client Protocol: editors drive chats, see plans, edits and runs, and permit deliveries."""
 
+import re
 import secrets
 from collections.abc import Sequence
 from importlib.metadata import version as installed_version
@@ -56,6 +57,8 @@ from septet.wiring.session import open_session
 DELIVER = PermissionOption(option_id="deliver", name="Write it into the folder", kind="allow_once")
 LEAVE = PermissionOption(option_id="leave", name="Leave the folder as it is", kind="reject_once")
 MAX_OUTPUT = 4000
+NEW_NAME = re.compile(r"editor-[0-9a-f]{10}")
+"""The names that `session/new` gives."""
 
 
 class EditorSession:
@@ -99,8 +102,11 @@ class ChatAgent:
         return NewSessionResponse(session_id=name, modes=self._modes(name))
 
     async def load_session(self, cwd: str, session_id: str, **given: object) -> LoadSessionResponse:
-        """Any chat, whoever started it: what was said and done is told again."""
+        """Any chat, whoever started it: what was said and done is told again. One of ours may not have begun yet."""
         log = await self._log(session_id)
+        if not log and NEW_NAME.fullmatch(session_id):
+            self._sessions[session_id] = EditorSession(checked_folder(cwd), self.session.default_team)
+            return LoadSessionResponse(modes=self._modes(session_id))
         if not log:
             raise RequestError.invalid_params({"reason": f"there is no chat '{session_id[:80]}'"})
         text = TurnText(State(chat=session_id))
