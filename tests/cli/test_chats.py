@@ -72,7 +72,7 @@ def test_doctor_tries_what_it_reports(septet: Septet) -> None:
     assert examined.returncode == 0, examined.stdout
     assert "✓ sandbox  bubblewrap" in examined.stdout
     rows = msgspec.json.decode(septet("doctor", "--json").stdout)
-    assert {row["what"] for row in rows} >= {"python", "sandbox", "log", "home"}
+    assert {row["what"] for row in rows} >= {"python", "sandbox", "log", "home", "model", "git", "Xvfb", "uv"}
     weaker = septet("doctor", environment={"SEPTET_SANDBOX": "landlock"})
     assert weaker.returncode == 0, weaker.stdout
     assert "landlock; blocked: read a secret" in " ".join(weaker.stdout.split())

@@ -32,7 +32,6 @@ PAIR = "floor: pair\nmembers: [{role: manager}, {role: coder}, {role: runner}, {
         ("floor: plan\nconsult: true\nmembers: [{role: planner}]", [], 5, "has no reviews to ask you before"),
         (PAIR, [], 5, "the floor pair gives no turn to a planner"),
         (f"{TEAM}floor: pair".replace("planner", "manager"), [], 5, "gives no turn to a reviewer"),
-        (OWN, ["-m", SMALL], 2, "names a model of its own: leave out -m"),
     ],
     ids=lambda value: str(value)[-40:],
 )

@@ -53,19 +53,19 @@ def test_ctrl_c_at_a_question_saves_and_leaves_in_one_line(terminal: Terminal, s
 
 def test_a_chat_is_stepped_and_then_left_to_itself(septet: Septet) -> None:
     with on_terminal(septet, "demo", "hello", "--step") as terminal:
-        terminal.wait_for("[Enter] do · c continue · q quit")
+        terminal.wait_for("[Enter] do · e edit · s skip · c continue · q quit")
         assert "3 requirements" not in terminal.screen(), "nothing happens before it is wanted"
         terminal.type("")
         terminal.wait_for("approve the plan [Enter]")
         terminal.type("")
-        terminal.wait_for("[Enter] do · c continue · q quit", times=2)
+        terminal.wait_for("[Enter] do · e edit · s skip · c continue · q quit", times=2)
         terminal.type("")
         terminal.wait_for("decided: main.py is wrong")
-        screen = terminal.wait_for("[Enter] do · c continue · q quit", times=3)
+        screen = terminal.wait_for("[Enter] do · e edit · s skip · c continue · q quit", times=3)
         assert "version 2" not in screen
         terminal.type("c")
         screen = terminal.wait_for("exit code 0")
-    assert screen.count("[Enter] do · c continue · q quit") == 3
+    assert screen.count("[Enter] do · e edit · s skip · c continue · q quit") == 3
     assert "done; only the coder's own tests show P1" in screen
 
 

@@ -119,7 +119,7 @@ async def test_who_waits_for_a_service_that_stays_away_is_told_so() -> None:
 
 async def test_a_wrong_key_is_the_persons_to_fix_and_is_not_tried_again() -> None:
     async with serve_mock(scripted, key="another") as server, quick_wire() as wire:
-        with pytest.raises(NoModel, match="septet keys set") as failed:
+        with pytest.raises(NoModel, match="septet login") as failed:
             await chat(MemoryStore(), opened("openai", server, wire))
     assert failed.value.exit_code == 5
     assert len(server.seen) == 1

@@ -104,6 +104,7 @@ export interface ChatContinued {
 export interface TurnOpened {
   speaker: string;
   role?: string;
+  next?: string;
 }
 
 export interface StepGranted {
@@ -596,6 +597,8 @@ export interface Question {
   text: string;
   call?: string;
   action?: string;
+  can_skip?: boolean;
+  files?: string[];
 }
 
 export interface RequirementView {

@@ -24,13 +24,14 @@ def audit(source: str, as_json: bool) -> int:
     import msgspec
 
     from septet.chat.audit import audit_log, audit_text
+    from septet.cli.chats import find_source
     from septet.cli.output import print_text, put_exactly
     from septet.common.documents import read_text
     from septet.wiring.session import open_session
 
     async def of_chat() -> "list[Suspicion]":
         async with open_session() as session:
-            return audit_log(await session.log(await session.find(source)))
+            return audit_log(await session.log(await find_source(session, source)))
 
     path = Path(source)
     found = audit_text(read_text(path)) if path.is_file() else anyio.run(of_chat)

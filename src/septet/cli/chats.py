@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from septet.cli.completion import chat_names
+from septet.cli.completion import chat_names, version_names
 from septet.cli.output import notify, print_diff, print_text, put_exactly
 
 if TYPE_CHECKING:
@@ -56,6 +56,19 @@ def print_result(
     elif nothing:
         notify(f"septet: {nothing}")
     return 0
+
+
+async def find_source(session: "Session", source: str) -> str:
+    """Return the chat that a source names if it is no file; the error names both."""
+    from septet.errors import BadUsage
+
+    try:
+        return await session.find(source)
+    except BadUsage as error:
+        if not {".", "/"} & set(source):
+            raise
+        cause = f"there is no file '{source[:80]}', and no chat of that name"
+        raise BadUsage(cause, "check the path, or see septet list") from error
 
 
 @click.command("list", epilog="Example: septet list --json")
@@ -131,8 +144,8 @@ async def show_output(name: str, run: str, as_json: bool, archive: "Archive") ->
 
 @click.command(epilog="Examples: septet diff mend-parser; septet diff analog-clock v1 v2")
 @click.argument("name", shell_complete=chat_names)
-@click.argument("old", required=False)
-@click.argument("new", required=False)
+@click.argument("old", required=False, shell_complete=version_names)
+@click.argument("new", required=False, shell_complete=version_names)
 def diff(name: str, old: str | None, new: str | None) -> int:
     """Show what chat NAME changes in your folder, before or after it is delivered.
 

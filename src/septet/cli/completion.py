@@ -1,14 +1,20 @@
-"""Shell completion: the script that enables it, and the names of chats."""
+"""Shell completion: the script that enables it, and the names of chats, versions, teams and models."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 import click
 
 from septet.cli.output import put_exactly
 
+if TYPE_CHECKING:
+    from septet.wiring.archive import Archive
+
 
 @click.command(epilog='Example: eval "$(septet completion bash)"')
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> int:
-    """Print the script that makes SHELL complete commands, options and names of chats.
+    """Print the script that makes SHELL complete commands, options, and names of chats, versions, teams and models.
 
     \b
     bash  eval "$(septet completion bash)"      in ~/.bashrc
@@ -26,7 +32,27 @@ def completion(shell: str) -> int:
 
 
 def chat_names(_context: click.Context, _parameter: click.Parameter, prefix: str) -> list[str]:
-    """Return the chats with this prefix; none if the log cannot be read, since a shell shows no errors."""
+    """Return the chats with this prefix."""
+
+    async def names(archive: "Archive") -> list[str]:
+        return [head.chat for head in await archive.store.chats() if head.chat.startswith(prefix)]
+
+    return read_names(names)
+
+
+def version_names(context: click.Context, _parameter: click.Parameter, prefix: str) -> list[str]:
+    """Return the versions of the chat that the command names, newest first."""
+
+    async def names(archive: "Archive") -> list[str]:
+        state = await archive.state(await archive.find(str(context.params.get("name") or "")))
+        versions = [f"v{number}" for number in range(len(state.work.versions), 0, -1)]
+        return [version for version in versions if version.startswith(prefix)]
+
+    return read_names(names)
+
+
+def read_names(read: "Callable[[Archive], Awaitable[list[str]]]") -> list[str]:
+    """Return names from the log; none if it cannot be read, since a shell shows no errors."""
     import anyio
 
     from septet.errors import SeptetError
@@ -34,9 +60,29 @@ def chat_names(_context: click.Context, _parameter: click.Parameter, prefix: str
 
     async def names() -> list[str]:
         async with open_archive() as archive:
-            return [head.chat for head in await archive.store.chats() if head.chat.startswith(prefix)]
+            return await read(archive)
 
     try:
         return anyio.run(names)
     except SeptetError:
         return []
+
+
+def team_names(_context: click.Context, _parameter: click.Parameter, prefix: str) -> list[str]:
+    """Return the teams with this prefix, and the YAML files of the folder that it names."""
+    from pathlib import Path
+
+    from septet.ways.table import all_teams
+
+    folder = Path(prefix).expanduser() if prefix.endswith("/") else Path(prefix).expanduser().parent
+    files = sorted(str(path) for path in folder.glob("*.y*ml")) if folder.is_dir() else []
+    return [name for name in (*all_teams(), *files) if name.startswith(prefix)]
+
+
+def model_names(_context: click.Context, _parameter: click.Parameter, prefix: str) -> list[str]:
+    """Return the beginnings of model names, and the embedded models; no server is asked."""
+    from septet.models.local.catalogue import CATALOGUE
+    from septet.models.table import PROVIDERS
+
+    names = [*(provider.prefix for provider in PROVIDERS), *(f"local/{entry.name}" for entry in CATALOGUE)]
+    return [name for name in dict.fromkeys(names) if name.startswith(prefix)]

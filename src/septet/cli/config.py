@@ -4,21 +4,24 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
 import click
 import msgspec
 from msgspec.structs import replace
 
 from septet.chat.redaction import MIN_SECRET_LENGTH
-from septet.cli.output import print_text, put_exactly
+from septet.cli.options import Folder
+from septet.cli.output import notify, print_text, put_exactly
 from septet.common.documents import read_document
 from septet.common.values import Value
+from septet.errors import BadUsage
 from septet.models.http import MAX_ANSWER_BYTES
 from septet.models.local.catalogue import WeightsFile
 from septet.models.local.download import PUBLIC_INDEX
 from septet.models.table import PROVIDERS, installed_providers
 from septet.settings.group_chats import GroupChatForm
-from septet.settings.home import Home, find_home
+from septet.settings.home import Home, find_home, set_trusted, trusted_folders, write_private
 from septet.settings.team_files import TeamForm
 from septet.wiring.mcp import McpFile
 from septet.wiring.models import MAX_ANSWER_VARIABLE, Models
@@ -147,7 +150,7 @@ SCHEMAS = ("team", "group-chat", "models", "mcp")
 
 @click.group(epilog="Example: septet config show")
 def config() -> None:
-    """Show the settings of this machine, and the schemas of the settings files."""
+    """Show and edit the settings of this machine; print the schemas of the settings files."""
 
 
 @config.command(epilog="Example: septet config show --json")
@@ -181,4 +184,55 @@ def schema(form: str) -> int:
 
     put_exactly(file_schema(form).decode())
     sys.stdout.flush()
+    return 0
+
+
+EDITABLE: Mapping[str, tuple[str, type[Value], str]] = {
+    "models": (
+        "models.yaml",
+        WeightsFile,
+        "# embedded models of your own: septet config schema models\nweights: []\n",
+    ),
+    "mcp": ("mcp.json", McpFile, '{"mcpServers": {}}\n'),
+}
+"""The settings files: name, form, and what a new one begins with."""
+
+
+@config.command(epilog="Example: septet config edit mcp")
+@click.argument("which", type=click.Choice(list(EDITABLE)), default="models")
+def edit(which: str) -> int:
+    """Open models.yaml (models) or mcp.json (mcp) in your editor, and check it afterwards."""
+    name, form, beginning = EDITABLE[which]
+    path = find_home().config / name
+    if not sys.stdin.isatty():
+        raise BadUsage("an editor needs a terminal", f"edit {path} yourself, then: septet config show")
+    if not path.exists():
+        write_private(path, beginning.encode())
+    click.edit(filename=str(path))
+    read_document(path, form)
+    notify(f"septet: {path} is valid")
+    return 0
+
+
+@click.command(epilog="Examples: septet trust; septet trust --list; septet trust --remove")
+@click.argument("folder", type=Folder(), default=".")
+@click.option("--remove", is_flag=True, help="Ask again before work is written into FOLDER.")
+@click.option("--list", "as_list", is_flag=True, help="List the trusted folders.")
+def trust(folder: Path, remove: bool, as_list: bool) -> int:
+    """Write finished work into FOLDER (this one) without the question at the end.
+
+    Only work whose checks passed is written; plans are still shown for approval, and `septet undo` takes work back.
+    """
+    home = find_home()
+    if as_list:
+        for path in trusted_folders(home):
+            print_text(path)
+        return 0
+    set_trusted(home, folder, not remove)
+    if remove:
+        notify(f"septet: work is written into {folder} only if you agree")
+    else:
+        notify(
+            f"septet: finished work is written into {folder} without a question (septet undo takes it back)"
+        )
     return 0

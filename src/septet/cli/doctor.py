@@ -2,7 +2,10 @@
 
 import os
 import platform
+import shutil
 import sys
+from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -13,20 +16,74 @@ from septet.errors import SeptetError
 from septet.sandboxes.ladder import choose_sandbox, self_check
 from septet.settings.home import Home, find_home
 from septet.stores.sqlite import open_store
+from septet.wiring.models import Models
 
 
 class Diagnosis(Value, omit_defaults=False):
-    """The outcome of one check; `exit_code` is that of `doctor` if it failed."""
+    """The outcome of one check; `exit_code` is that of `doctor` if it failed. Without an `optional` part much works."""
 
     what: str
     well: bool
     detail: str
     exit_code: int = 1
+    optional: bool = False
+
+    @property
+    def failed(self) -> bool:
+        return not self.well and not self.optional
+
+
+def diagnosis_line(finding: Diagnosis) -> str:
+    mark = "✓" if finding.well else "–" if finding.optional else "✗"
+    return f"{mark} {finding.what:<8} {finding.detail}"
 
 
 async def all_diagnoses() -> list[Diagnosis]:
     home = find_home()
-    return [check_python(), await check_sandbox(), await check_log(home), diagnose_home(home)]
+    return [
+        check_python(),
+        await check_sandbox(),
+        await check_log(home),
+        diagnose_home(home),
+        await check_models(home),
+        *map(check_tool, TOOLS),
+    ]
+
+
+async def check_models(home: Home) -> Diagnosis:
+    """Say which model would be used; `septet demo` works without one."""
+    async with Models(home) as models:
+        try:
+            choice = await models.choose()
+        except SeptetError as error:
+            return Diagnosis(what="model", well=False, detail=str(error), exit_code=5, optional=True)
+    return Diagnosis(what="model", well=True, detail=f"{choice.name}: {choice.reason}")
+
+
+class Tool(NamedTuple):
+    """A program that Septet uses if it is installed."""
+
+    program: str
+    purpose: str
+    package: str
+
+
+TOOLS = (
+    Tool("git", "work on your own repositories", "apt install git"),
+    Tool("Xvfb", "run programs that open a window, and take pictures of them", "apt install xvfb"),
+    Tool("uv", "install packages that programs need", "pip install 'septet[packages]'"),
+)
+
+
+def check_tool(tool: Tool) -> Diagnosis:
+    path = find_tool(tool.program)
+    detail = path or f"not installed: {tool.package}, to {tool.purpose}"
+    return Diagnosis(what=tool.program, well=bool(path), detail=detail, optional=True)
+
+
+def find_tool(program: str) -> str:
+    """Return the path of the program, on PATH or beside this Python; empty if there is none."""
+    return shutil.which(program) or shutil.which(program, path=str(Path(sys.executable).parent)) or ""
 
 
 def check_python() -> Diagnosis:
@@ -67,7 +124,10 @@ def diagnose_home(home: Home) -> Diagnosis:
 @click.command(epilog="Example: septet doctor --json")
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
 def doctor(as_json: bool) -> int:
-    """Check this machine: Python, the sandbox, the log, the folders. Exit code 6 if code cannot run here."""
+    """Check this machine: Python, the sandbox, the log, the folders, the models, git, Xvfb, uv.
+
+    A part marked – is optional. Exit code 6 if code cannot run here.
+    """
     import anyio
 
     from septet.cli.doctor import all_diagnoses
@@ -78,5 +138,5 @@ def doctor(as_json: bool) -> int:
         put_exactly(ENCODER.encode(findings).decode())
     else:
         for finding in findings:
-            print_text(f"{'✓' if finding.well else '✗'} {finding.what:<8} {finding.detail}")
-    return next((finding.exit_code for finding in findings if not finding.well), 0)
+            print_text(diagnosis_line(finding))
+    return next((finding.exit_code for finding in findings if finding.failed), 0)

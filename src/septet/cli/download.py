@@ -14,7 +14,7 @@ from septet.cli.output import notify, put_exactly
 from septet.cli.person import ask_line, at_terminal
 from septet.common.text import format_size, printable
 from septet.common.values import Value
-from septet.errors import NoModel
+from septet.errors import BadConfig, NoModel
 from septet.wiring.models import ModelChoice, Models
 
 MENU = """\
@@ -172,14 +172,29 @@ async def choose_model(models: Models, offer_embedded: bool, silent: bool) -> Mo
 
 async def follow_choice(models: Models, choice_number: str) -> None:
     if choice_number == "2":
-        provider = await ask_word("which one, openai or anthropic: ", PROVIDERS)
-        key = click.prompt("key", hide_input=True, err=True)
-        models.store_key(provider, str(key).strip())
+        provider = await ask_provider()
+        key = str(click.prompt("key", hide_input=True, err=True)).strip()
+        try:
+            await store_checked_key(models, provider, key)
+        except BadConfig as error:
+            notice(str(error))
     elif choice_number == "4":
         models.check_runtime()
         await fetch_embedded(models, "")
     elif choice_number != "3":
         raise NoModel("no model was chosen", "septet demo shows a team at work, with no key")
+
+
+async def ask_provider() -> str:
+    return await ask_word("which one, openai or anthropic: ", PROVIDERS)
+
+
+async def store_checked_key(models: Models, provider: str, key: str, keyring: bool = False) -> None:
+    """Store a key that the provider accepts, and say where; raises BadConfig if it is refused."""
+    answer = await models.check_key(provider, key)
+    models.store_key(provider, key, keyring)
+    where = "the keyring" if keyring else f"{models.keys.path}, readable only by you"
+    notice(f"stored the key of {provider} in {where}; {answer}")
 
 
 async def ask_word(prompt: str, words: tuple[str, ...]) -> str:

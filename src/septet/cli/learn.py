@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from septet.cli.chats import in_session
+from septet.cli.chats import find_source, in_session
 
 if TYPE_CHECKING:
     from septet.wiring.session import Session
@@ -30,7 +30,7 @@ def learn(source: str) -> int:
         if is_path:
             count = await session.examples.learn(examples_in(path))
         else:
-            count = await session.learn_from(await session.find(source))
+            count = await session.learn_from(await find_source(session, source))
         return f"{pluralize(count, 'new example')} in {session.home.examples}"
 
     return in_session(work)

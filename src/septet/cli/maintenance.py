@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from septet.cli.chats import in_session
-from septet.cli.completion import chat_names
+from septet.cli.completion import chat_names, version_names
 from septet.cli.output import confirm, notify, print_text, put_exactly
 
 if TYPE_CHECKING:
@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
 @click.command(epilog="Example: septet fork analog-clock --from v2")
 @click.argument("name", shell_complete=chat_names)
-@click.option("--from", "version", metavar="VERSION", help="The last version to copy: v2 (the whole chat).")
+@click.option(
+    "--from",
+    "version",
+    metavar="VERSION",
+    shell_complete=version_names,
+    help="The last version to copy: v2 (the whole chat).",
+)
 @click.option("-n", "--name", "new", default="", help="The name of the new chat.")
 @click.option("--json", "as_json", is_flag=True, help="The result as one JSON object.")
 def fork(name: str, version: str | None, new: str, as_json: bool) -> int:
@@ -44,7 +50,7 @@ def fork(name: str, version: str | None, new: str, as_json: bool) -> int:
 
 @click.command(epilog="Example: septet restore analog-clock v2")
 @click.argument("name", shell_complete=chat_names)
-@click.argument("point", required=False)
+@click.argument("point", required=False, shell_complete=version_names)
 @click.option("--yes", is_flag=True, help="Without POINT: undo the last change, without asking.")
 @click.option("--json", "as_json", is_flag=True, help="The points, or the result, as JSON objects.")
 def restore(name: str, point: str | None, yes: bool, as_json: bool) -> int:

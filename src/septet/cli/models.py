@@ -1,4 +1,4 @@
-"""`septet models` and `septet keys`: list models, download embedded ones, store API keys."""
+"""`init`, `login`, `models` and `keys`: choose a model, check and store API keys, list and download models."""
 
 import sys
 
@@ -8,6 +8,66 @@ import msgspec
 
 from septet.cli.output import notify, print_text, put_exactly
 from septet.errors import BadUsage
+
+
+@click.command(epilog="Example: septet init")
+def init() -> int:
+    """Set up Septet: check this machine, then choose a model: a key, a local server, or the embedded one.
+
+    It changes nothing in the current folder. Without a terminal it only says what works and what is missing.
+    """
+    from septet.cli.doctor import all_diagnoses, diagnosis_line
+    from septet.cli.download import choose_model
+    from septet.cli.person import at_terminal
+    from septet.settings.home import find_home
+    from septet.wiring.models import Models
+
+    async def set_up() -> int:
+        findings = await all_diagnoses()
+        for finding in findings:
+            notify(diagnosis_line(finding))
+        async with Models(find_home()) as known:
+            choice = await choose_model(known, offer_embedded=False, silent=not at_terminal())
+        if choice is None:
+            notify("septet: to watch the demo: septet demo clock")
+        else:
+            notify(f"septet: ready with {choice.name}: {choice.reason}; now: septet 'what you would like'")
+        return next((finding.exit_code for finding in findings if finding.failed), 0)
+
+    return anyio.run(set_up)
+
+
+@click.command(epilog="Example: septet login openai")
+@click.argument("provider", required=False)
+@click.option("--keyring", is_flag=True, help="Store it in the system's keyring (needs septet[keyring]).")
+def login(provider: str | None, keyring: bool) -> int:
+    """Ask PROVIDER (openai, anthropic, azure, …) whether it accepts a key, and store the key if it does.
+
+    The key is asked for without echo, or read from standard input. `septet keys rm PROVIDER` deletes it.
+    """
+    from septet.cli.download import ask_provider, store_checked_key
+    from septet.settings.home import find_home
+    from septet.wiring.models import Models
+
+    async def check_and_store() -> int:
+        async with Models(find_home()) as known:
+            if provider is None and not sys.stdin.isatty():
+                raise BadUsage("no provider was named", "septet login openai (or anthropic, azure, url)")
+            name = provider or await ask_provider()
+            known.check_provider(name)
+            await store_checked_key(known, name, read_key(name), keyring)
+        return 0
+
+    return anyio.run(check_and_store)
+
+
+def read_key(provider: str) -> str:
+    """Read a key: without echo at a terminal, else from standard input."""
+    key = click.prompt("key", hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.readline()
+    key = str(key).strip()
+    if not key or not key.isprintable():
+        raise BadUsage("no key was given", f"septet keys set {provider}, then paste it")
+    return key
 
 
 @click.group(invoke_without_command=True, epilog="Example: septet models get qwen2.5-coder-1.5b")
@@ -72,16 +132,14 @@ def keys() -> None:
 def set_key(provider: str, keyring: bool) -> int:
     """Store the key of PROVIDER: openai, anthropic, azure, url, or one that an installed package adds.
 
-    It is asked for without echo, or read from standard input.
+    It is asked for without echo, or read from standard input. `septet login` also asks the provider to check it.
     """
     from septet.settings.home import find_home
     from septet.wiring.models import Models
 
-    key = click.prompt("key", hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.readline()
-    key = str(key).strip()
-    if not key or not key.isprintable():
-        raise BadUsage("no key was given", f"septet keys set {provider}, then paste it")
     models = Models(find_home())
+    models.check_provider(provider)
+    key = read_key(provider)
     models.store_key(provider, key, keyring)
     notify(f"stored the key of {provider} in {'the keyring' if keyring else models.keys.path}")
     return 0

@@ -3,15 +3,15 @@
 import functools
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, ParamSpec
 
 import click
 from click.core import ParameterSource
-from msgspec.structs import replace
 
+from septet.cli.completion import model_names
 from septet.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -47,10 +47,12 @@ class Consent:
 
     def check(self) -> None:
         if self.yes and self.approve not in (None, "all"):
-            raise click.UsageError(f"`--yes` and `--approve {self.approve}` cannot be combined")
+            raise click.UsageError(
+                f"`--yes` and `--approve {self.approve}` cannot be combined: leave out one"
+            )
         if self.step and (self.yes or self.approve in ("all", "edits")):
             other = "--yes" if self.yes else f"--approve {self.approve}"
-            raise click.UsageError(f"`{other}` and `--step` cannot be combined")
+            raise click.UsageError(f"`{other}` and `--step` cannot be combined: leave out one")
 
     @property
     def to_all(self) -> bool:
@@ -201,7 +203,12 @@ action_option = click.option(
 )
 OPTIONS = [
     click.option(
-        "-m", "--model", default="", envvar="SEPTET_MODEL", help="The model to use: see septet models."
+        "-m",
+        "--model",
+        default="",
+        envvar="SEPTET_MODEL",
+        shell_complete=model_names,
+        help="The model of every member: see septet models.",
     ),
     click.option(
         "--fetch", is_flag=True, help="Download the embedded model (1.1 GB, once) if there is no other."
@@ -273,6 +280,41 @@ OPTIONS = [
 ]
 
 
+MAIN_OPTIONS = (
+    "workspace",
+    "team",
+    "model",
+    "yes",
+    "step",
+    "rounds",
+    "max_cost",
+    "max_time",
+    "network",
+    "json",
+)
+"""The options that `--help` shows first."""
+
+
+def split_options(
+    parameters: Sequence[click.Parameter],
+) -> tuple[list[click.Parameter], list[click.Parameter]]:
+    """Return the options that matter most, in their order, and the others."""
+    options = [parameter for parameter in parameters if isinstance(parameter, click.Option)]
+    first = [option for name in MAIN_OPTIONS for option in options if option.name == name]
+    return list(first), [option for option in options if option not in first]
+
+
+class ChatCommand(click.Command):
+    """A command that runs a chat: its help shows the options that matter first."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, options in zip(
+            ("Options", "More options"), split_options(self.get_params(ctx)), strict=True
+        ):
+            with formatter.section(title):
+                formatter.write_dl([record for option in options if (record := option.get_help_record(ctx))])
+
+
 def is_given(option: str) -> bool:
     """Whether the person typed the option; environment variables do not count."""
     context = click.get_current_context(silent=True)
@@ -308,6 +350,8 @@ def run_options(command: Callable[P, int]) -> Callable[..., int]:
 
 def with_options(team: "TeamSpec", options: Options) -> "TeamSpec":
     """Return the team with the settings of the command line."""
+    from msgspec.structs import replace
+
     consent, programs = options.consent, options.programs
     approve = "auto" if consent.to_all else "ask" if consent.step or consent.approve else team.approve
     return replace(
@@ -323,6 +367,8 @@ def with_options(team: "TeamSpec", options: Options) -> "TeamSpec":
 
 
 def budget_with(budget: "Budget", bounds: Bounds) -> "Budget":
+    from msgspec.structs import replace
+
     given = {
         "rounds": bounds.rounds,
         "cost": bounds.max_cost,
@@ -345,6 +391,8 @@ def with_questions(team: "TeamSpec", consent: Consent, here: bool) -> "TeamSpec"
 
     A team that approves plans by itself asks before reviews only if it is configured to.
     """
+    from msgspec.structs import replace
+
     from septet.ways.table import TEAMS
 
     asks = here and not consent.to_all and consent.approve != "never"

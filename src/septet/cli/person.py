@@ -9,14 +9,14 @@ import click
 from septet.cli.output import notify
 from septet.domain.plans import Refusal, parse_plan
 from septet.errors import Interrupted, NeedsPerson
-from septet.team.questions import Question
+from septet.team.questions import SKIP_WORDS, Question
 
 PROMPTS = {
     "plan": "approve the plan [Enter], e edits it, or say what to change (q quits): ",
     "review": "try it, then say what you saw; [Enter] continues, accept accepts it as it is, q quits: ",
     "packages": "install it? [Enter] yes · always · n no · q quit: ",
     "ask": "your answer ([Enter] leaves it to the team, q quits): ",
-    "step": "[Enter] do · c continue · q quit, or type a message: ",
+    "step": "[Enter] do · e edit · s skip · c continue · q quit, or type a message: ",
 }
 NEXT_QUESTION = "ask again, or exit (Ctrl-D): "
 INTERRUPTED = "interrupted: [Enter] continues · type what should change · q quits (you can resume): "
@@ -77,19 +77,35 @@ def make_ask(read_line: AskLine = ask_line, release_terminal: ReleaseTerminal = 
     """Return a function that asks with `read_line`; inside `release_terminal` other programs may use the terminal."""
 
     async def ask(question: Question) -> str:
-        if question.kind in ("review", "ask"):
+        if question.kind in ("review", "ask", "step"):
             async with release_terminal():
                 notify(f"septet: {question.text}")
         while True:
             text = await read_line(PROMPTS[question.kind])
-            if question.kind != "plan" or text.strip().lower() not in ("e", "edit"):
+            word = text.strip().lower()
+            if question.kind == "step" and word in SKIP_WORDS and not question.can_skip:
+                async with release_terminal():
+                    notify(f"septet: only a review can be skipped; {question.text}")
+                continue
+            if question.kind not in ("plan", "step") or word not in ("e", "edit"):
                 return text
             async with release_terminal():
-                edited = edit_plan(question.text)
+                edited = edit_plan(question.text) if question.kind == "plan" else edit_files(question.files)
             if edited:
                 return edited
 
     return ask
+
+
+def edit_files(files: tuple[str, ...]) -> None:
+    """Open the newest version's files in the person's editor; the team finds what was changed."""
+    if not files:
+        notify("septet: there is nothing to edit here yet: type what should change instead")
+        return
+    try:
+        click.edit(filename=files)
+    except click.ClickException as error:
+        notify(f"septet: the editor failed ({error.format_message()}): set EDITOR")
 
 
 def edit_plan(text: str) -> str | None:

@@ -21,9 +21,8 @@ def replay(source: str, as_json: bool) -> int:
     regression test by copying one file.
     """
     import anyio
-    import msgspec
 
-    from septet.cli.output import print_text, put_exactly
+    from septet.cli.chats import find_source
     from septet.common.temporary import temporary_folder
     from septet.settings.home import Home
     from septet.wiring.replay import read_log, replay_chat
@@ -35,7 +34,7 @@ def replay(source: str, as_json: bool) -> int:
         if file is not None:
             return read_log(file)
         async with open_session() as session:
-            return await session.log(await session.find(source))
+            return await session.log(await find_source(session, source))
 
     async def work() -> "ReplayResult":
         log = await recorded()
@@ -45,6 +44,15 @@ def replay(source: str, as_json: bool) -> int:
                 return await replay_chat(session, await session.sandbox(), log, folder / "chat")
 
     result = anyio.run(work)
+    return show_result(result, as_json)
+
+
+def show_result(result: "ReplayResult", as_json: bool) -> int:
+    """Print the result; the exit code is 1 where an event differs."""
+    import msgspec
+
+    from septet.cli.output import print_text, put_exactly
+
     if as_json:
         put_exactly(msgspec.json.encode(result).decode() + "\n")
     elif result.difference is None:

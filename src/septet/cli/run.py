@@ -5,12 +5,12 @@ from pathlib import Path
 
 import click
 
-from septet.cli.completion import chat_names
-from septet.cli.options import Folder, Options, action_option, refuse_options, run_options
+from septet.cli.completion import chat_names, team_names, version_names
+from septet.cli.options import ChatCommand, Folder, Options, action_option, refuse_options, run_options
 from septet.common.demo_scripts import demo_names
 
 
-@click.command(epilog="Example: septet run 'an analog clock' -C clock --yes")
+@click.command(cls=ChatCommand, epilog="Example: septet run 'an analog clock' -C clock --yes")
 @click.argument("goal", required=False)
 @click.option(
     "-C",
@@ -21,6 +21,7 @@ from septet.common.demo_scripts import demo_names
 @click.option(
     "-t",
     "--team",
+    shell_complete=team_names,
     help="A team's name or a team.yaml (iterate; assistant with --data, or for a question about code).",
 )
 @click.option("-n", "--name", default="", help="The name of the chat.")
@@ -46,11 +47,17 @@ def run(
     return run_chat(begin(goal, chosen, start, options), options)
 
 
-@click.command(epilog="Example: septet --project clock 'an analog clock' -C clock --yes")
+@click.command(cls=ChatCommand, epilog="Example: septet --project clock 'an analog clock' -C clock --yes")
 @click.argument("name", shell_complete=chat_names)
 @click.argument("goal", required=False)
 @click.option("-C", "workspace", type=Folder(), help="The folder to build in.")
-@click.option("-t", "--team", default="iterate", help="A team's name or a team.yaml (iterate).")
+@click.option(
+    "-t",
+    "--team",
+    default="iterate",
+    shell_complete=team_names,
+    help="A team's name or a team.yaml (iterate).",
+)
 @run_options
 def project(name: str, goal: str | None, workspace: Path | None, team: str, options: Options) -> int:
     """Continue the project NAME, or start it if there is none; `--project NAME` does the same.
@@ -69,7 +76,7 @@ def project(name: str, goal: str | None, workspace: Path | None, team: str, opti
     )
 
 
-@click.command(epilog="Example: septet plan 'an analog clock' > plan.txt")
+@click.command(cls=ChatCommand, epilog="Example: septet plan 'an analog clock' > plan.txt")
 @click.argument("goal")
 @click.option("-n", "--name", default="", help="The name of the chat.")
 @run_options
@@ -82,7 +89,7 @@ def plan(goal: str, name: str, options: Options) -> int:
     return run_chat(begin(goal, TEAMS["plan"], Start(name=name), options), options)
 
 
-@click.command(epilog="Example: septet demo clock")
+@click.command(cls=ChatCommand, epilog="Example: septet demo clock")
 @click.argument("which", type=click.Choice(demo_names()), default="clock")
 @click.option("-C", "workspace", type=Folder(), help="The folder to build in.")
 @run_options
@@ -106,7 +113,7 @@ def demo(which: str, workspace: Path | None, options: Options) -> int:
     return run_chat(begin_demo(which, workspace, options), options)
 
 
-@click.command(epilog="Example: septet resume analog-clock 'sounds good'")
+@click.command(cls=ChatCommand, epilog="Example: septet resume analog-clock 'sounds good'")
 @click.argument("name", required=False, shell_complete=chat_names)
 @click.argument("message", required=False)
 @click.option("--last", is_flag=True, help="The most recently changed chat.")
@@ -114,6 +121,7 @@ def demo(which: str, workspace: Path | None, options: Options) -> int:
     "--from",
     "version",
     metavar="VERSION",
+    shell_complete=version_names,
     help="Continue from an older version, which becomes the newest: v2.",
 )
 @action_option
@@ -123,7 +131,8 @@ def resume(
 ) -> int:
     """Continue a chat exactly where it stopped: after an end, a bound, a crash or a kill.
 
-    NAME may be the beginning of a name. MESSAGE answers what the chat waits for, or steers the next turn.
+    Without NAME the unfinished chats are offered. NAME may be the beginning of a name. MESSAGE answers what the
+    chat waits for, or steers the next turn.
     """
     from septet.cli.start import resume_chat
     from septet.cli.watch import run_chat
@@ -131,4 +140,6 @@ def resume(
     refuse_options(
         "a chat keeps the models and data that it started with", "model", "data", "dictionary", "fetch"
     )
-    return run_chat(resume_chat(None if last else name, message, options, version, action), options)
+    if last and name and message is None:
+        name, message = None, name
+    return run_chat(resume_chat("" if last else name, message, options, version, action), options)

@@ -1,10 +1,13 @@
 """Prepares the chat of a command: starts a new chat or a demo, or resumes an existing chat."""
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from septet.chat.summaries import Summaries
 from septet.chat.versions import version_named
 from septet.cli.options import (
     DataFiles,
@@ -16,7 +19,8 @@ from septet.cli.options import (
     with_questions,
 )
 from septet.cli.output import notify
-from septet.cli.person import WELCOME, ask_line, at_terminal
+from septet.cli.person import EXIT_WORDS, WELCOME, ask_line, at_terminal
+from septet.cli.tables import ChatRow, chat_lines, columns_of, row_of
 from septet.cli.watch import Prepare
 from septet.common.documents import read_text
 from septet.demos.catalogue import demo_team, load_demo, nearest_demo, start_demo
@@ -26,17 +30,20 @@ from septet.domain.plans import Plan, Refusal, parse_plan
 from septet.domain.state import State
 from septet.domain.teams import TeamSpec
 from septet.errors import BadConfig, BadUsage, Conflict
+from septet.ports import ChatHead
 from septet.settings.group_chats import without_models
 from septet.team.questions import check_action, question, read_answer
-from septet.ways.endings import is_over
+from septet.ways.endings import FINISHED, is_over
 from septet.ways.table import thinkers
 from septet.wiring.forks import bring_back
-from septet.wiring.session import Session, check_model, checked_goal, with_model
+from septet.wiring.session import Session, checked_goal, with_model
 from septet.workspace.git import repository_of
 
 DEMO = (
     "a demo: the members' answers were written beforehand; the code, tests and pictures are really run here"
 )
+
+MOST_OFFERED = 100
 
 
 class Start(NamedTuple):
@@ -67,10 +74,9 @@ def begin(goal: str | None, team: TeamSpec, start: Start, options: Options) -> P
     Contradictory options raise at once; other obstacles before a model is searched for.
     """
     plan = read_plan(start.plan) if start.plan else None
-    team = without_models(team) if team.config and options.model.model else team
+    if options.model.model and (team.config or is_given("model")):
+        team = without_models(team)
     check_questions(team, options.consent)
-    if is_given("model"):
-        check_model(team, options.model.model)
 
     async def prepare(session: Session) -> str:
         text = goal
@@ -138,7 +144,10 @@ def begin_demo(which: str, workspace: Path | None, options: Options) -> Prepare:
 def resume_chat(
     name: str | None, message: str | None, options: Options, version: str | None = None, action: str = ""
 ) -> Prepare:
-    """Resume a chat: from an older version, with the person's answer, and with a raised budget if it had ended."""
+    """Resume a chat: from an older version, with the person's answer, and with a raised budget if it had ended.
+
+    Without a name it is the one that the person picks; an empty name is the most recently changed one.
+    """
 
     async def prepare(session: Session) -> str:
         heads = await session.store.chats()
@@ -149,7 +158,7 @@ def resume_chat(
             raise BadUsage(
                 "a chat keeps the network, packages and run-as that it started with", "start another chat"
             )
-        chat = await session.find(name) if name else heads[0].chat
+        chat = await session.find(name) if name else await pick_chat(session, heads, last=name == "")
         state = await session.state(chat)
         if options.consent.step and not state.team.stepwise:
             raise BadUsage(
@@ -167,6 +176,37 @@ def resume_chat(
         return chat
 
     return prepare
+
+
+async def pick_chat(session: Session, heads: Sequence[ChatHead], last: bool) -> str:
+    """Return the `last` chat, the only unfinished one, or the one that the person picks of several."""
+    if last:
+        return heads[0].chat
+    newest = await Summaries(session.store, session.index).newest(MOST_OFFERED)
+    unfinished = [row_of(summary) for summary in newest if summary.reason not in FINISHED]
+    if not unfinished:
+        raise BadUsage(
+            "every chat is finished", "septet resume NAME 'what to change' continues one: septet list"
+        )
+    if len(unfinished) == 1:
+        return unfinished[0].chat
+    if not at_terminal():
+        names = ", ".join(row.chat for row in unfinished[:5]) + (", …" if len(unfinished) > 5 else "")
+        raise BadUsage(f"{len(unfinished)} chats are unfinished ({names})", "name one, or add --last")
+    return await ask_which(unfinished)
+
+
+async def ask_which(rows: Sequence[ChatRow]) -> str:
+    """Show the chats and ask for the number of one."""
+    for number, line in enumerate(chat_lines(rows, columns_of(sys.stderr) - 5).splitlines(), start=1):
+        notify(f"{number:>3}  {line}")
+    while True:
+        answer = (await ask_line("which one? ([Enter]: 1, q quits) ")).strip()
+        if answer.lower() in EXIT_WORDS:
+            raise BadUsage("no chat was resumed", "septet list shows them all")
+        if not answer or (answer.isdecimal() and 1 <= int(answer) <= len(rows)):
+            return rows[int(answer or 1) - 1].chat
+        notify(f"septet: please type a number from 1 to {len(rows)}")
 
 
 async def lock_chat(session: Session, state: State, message: str | None) -> None:

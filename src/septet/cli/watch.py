@@ -23,16 +23,36 @@ from septet.cli.progress import ProgressScreen
 from septet.cli.result import print_result
 from septet.common.text import printable
 from septet.domain.codec import encode
-from septet.domain.events import AnswerGiven, PersonSpoke, Recorded
+from septet.domain.events import (
+    AnswerGiven,
+    ModelAnswered,
+    PersonSpoke,
+    PlanProposed,
+    Recorded,
+    VersionWritten,
+)
 from septet.domain.messages import Request
 from septet.domain.state import State
-from septet.errors import Interrupted, NeedsPerson, SeptetError, Stopped, innermost
+from septet.errors import (
+    BadConfig,
+    BadUsage,
+    Interrupted,
+    NeedsPerson,
+    NoSandbox,
+    SeptetError,
+    Stopped,
+    innermost,
+)
 from septet.ports import Sandbox
+from septet.settings.home import trusted_folders
 from septet.ways.endings import FINISHED, ending
 from septet.ways.table import way_of
 from septet.wiring.session import Session, open_session
+from septet.wiring.upkeep import remove
 from septet.workspace.delivery import check_destination
 
+PROGRESS = (ModelAnswered, PlanProposed, VersionWritten, PersonSpoke)
+"""What is worth keeping of a chat that could not start."""
 SendMessage = Callable[[PersonSpoke], Awaitable[None]]
 
 
@@ -98,7 +118,7 @@ async def watch_chat(prepare: Prepare, options: Options, open_: OpenSession) -> 
         sandbox = await session.sandbox(options.programs.unsafe_local)
         if options.model.record:
             session.models.record(options.model.record)
-        known = {head.chat: head.seq for head in await session.store.chats()} if options.output.json else {}
+        known = {head.chat: head.seq for head in await session.store.chats()}
         chat = await prepare(session)
         outcome = outcome_of_command()
         outcome.command = session.command(chat)
@@ -107,12 +127,26 @@ async def watch_chat(prepare: Prepare, options: Options, open_: OpenSession) -> 
             await prepare_to_watch(session, chat, options)
             return await run_to_end(session, chat, sandbox, options)
         except Exception as error:
+            cause = innermost(error)
+            if chat not in known and await discard_failed_start(session, chat, cause):
+                outcome.command = ""
+                raise
             with suppress(SeptetError):
                 outcome.state = await session.state(chat)
-            cause = innermost(error)
             if isinstance(cause, NeedsPerson | Interrupted) and not cause.remedy:
                 raise type(cause)(cause.cause, outcome.command) from error
             raise
+
+
+async def discard_failed_start(session: Session, chat: str, cause: BaseException) -> bool:
+    """Delete a new chat that a wrong setting stopped before anything was made, so that it does not fill the list."""
+    if not isinstance(cause, BadUsage | BadConfig | NoSandbox) or session.catalog is None:
+        return False
+    log = await session.log(chat)
+    if any(isinstance(recorded.event, PROGRESS) for recorded in log):
+        return False
+    await remove(session, chat)
+    return True
 
 
 def outcome_of_command() -> CurrentChat:
@@ -148,8 +182,9 @@ async def deliver_work(session: Session, state: State, options: Options) -> int:
     from septet.cli.deliver import DeliveryConsent, deliver_finished
 
     consent = options.consent
+    trusted = state.workspace in trusted_folders(session.home) and consent.approve is None
     given = DeliveryConsent(
-        agreed=consent.to_all or consent.approve == "edits",
+        agreed=consent.to_all or consent.approve == "edits" or trusted,
         asks=at_terminal() and consent.approve != "never",
         unsafe=options.programs.unsafe_local,
     )

@@ -28,6 +28,8 @@ def read_text(path: Path) -> str:
         if path.stat().st_size > MAX_BYTES:
             raise BadConfig(f"{path} has more than {MAX_BYTES >> 20} MiB", "is it the right file?")
         return path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise BadConfig(f"{path} cannot be read, there is no such file", "check the path") from error
     except OSError as error:
         raise BadConfig(f"{path} cannot be read: {error.strerror}", "check the path") from error
     except UnicodeDecodeError as error:
@@ -113,5 +115,5 @@ def line_of(node: "Node | None", path: list[str]) -> int:
 
 def known_names(form: type) -> list[str]:
     """All field names of a type and the types inside it."""
-    parts = msgspec.json.schema(form).get("$defs", {})
+    parts = msgspec.json.schema(form, schema_hook=lambda _: {"type": "object"}).get("$defs", {})
     return [name for part in parts.values() for name in part.get("properties", {})]

@@ -69,11 +69,13 @@ class BudgetReached(Value):
 class TurnOpened(Value):
     """A member's turn begins (in other frameworks: a request to speak), and the turn before it ends.
 
-    `role` is given if it differs from the name: any process that serves the role may take the turn.
+    `role` is given if it differs from the name: any process that serves the role may take the turn. In step mode,
+    `next` is the member that speaks after the person lets the chat continue.
     """
 
     speaker: str
     role: str = ""
+    next: str = ""
 
 
 class StepGranted(Value):

@@ -115,8 +115,8 @@ def reduce_chat(state: State, event: ChatEvent) -> State:
             return replace(started, workspace=workspace, existing=event.existing, work=work)
         case ChatContinued(budget=budget):
             return reduce_continuation(state, budget)
-        case TurnOpened(speaker=speaker):
-            return reduce_turn(state, speaker)
+        case TurnOpened():
+            return reduce_turn(state, event)
         case StepGranted(action=action) if action and action != turn_action(state):
             return state
         case StepGranted(freely=freely):
@@ -163,11 +163,17 @@ def reduce_stop(state: State, event: StopEvent) -> State:
             assert_never(event)
 
 
-def reduce_turn(state: State, speaker: str) -> State:
-    floor, version = state.floor, state.work.version
+def reduce_turn(state: State, event: TurnOpened) -> State:
+    floor, version, speaker = state.floor, state.work.version, event.speaker
     counts = {**floor.turn_counts, speaker: floor.turn_counts.get(speaker, 0) + 1}
     remarks = len(state.talk.remarks)
-    turn = Turn(speaker=speaker, number=sum(counts.values()), opened_at=state.seq, remarks_at_opening=remarks)
+    turn = Turn(
+        speaker=speaker,
+        number=sum(counts.values()),
+        opened_at=state.seq,
+        remarks_at_opening=remarks,
+        next=event.next,
+    )
     before = floor.turn.speaker if floor.turn and floor.turn.speaker != speaker else floor.previous_speaker
     floor = replace(floor, turn=turn, turn_counts=counts, previous_speaker=before, chosen_speaker="")
     if speaker == state.team.person and version is not None:

@@ -106,6 +106,8 @@ class Turn(Value):
     has_decision: bool = False
     """Whether a decision was recorded in this turn."""
     closed: bool = False
+    next: str = ""
+    """In step mode, who speaks if the person lets the chat continue."""
 
 
 class Spending(Value):

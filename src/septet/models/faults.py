@@ -92,7 +92,7 @@ class RequestRejected(Fault):
 
 
 class AccessDenied(Fault):
-    remedy = "set a valid key (`septet keys set`)"
+    remedy = "set a valid key: septet login"
 
 
 MAX_CAUSE = 300

@@ -65,8 +65,21 @@ def _match(name: str, providers: Sequence[Provider]) -> tuple[Provider, str] | N
     return next(((provider, model) for provider, model in matches if model is not None), None)
 
 
+FAMILIES = {
+    "gpt": "openai/",
+    "o3": "openai/",
+    "o4": "openai/",
+    "claude": "anthropic/",
+    "llama": "ollama/",
+    "qwen": "ollama/",
+}
+"""How names begin that people type without their provider."""
+
+
 def unknown_name(name: str, providers: Sequence[Provider]) -> BadConfig:
     first = re.split("[/:]", name)[0]
+    if meant := next((prefix for start, prefix in FAMILIES.items() if first.lower().startswith(start)), ""):
+        return BadConfig(f"'{name[:80]}' names no model", f"did you mean '{meant}{name[:80]}'?")
     near = get_close_matches(first, [provider.name for provider in providers], n=1)
     if near and near[0] != first:
         prefix = next(provider.prefix for provider in providers if provider.name == near[0])

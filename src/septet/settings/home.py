@@ -4,7 +4,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+
 from septet.common.values import Value
+from septet.errors import BadConfig, BadUsage
 
 
 class Home(Value):
@@ -58,6 +61,11 @@ class Home(Value):
         return self.data / "scratch"
 
     @property
+    def trusted(self) -> Path:
+        """The list of the folders into which finished work is written without a question."""
+        return self.config / "trusted.json"
+
+    @property
     def workspaces(self) -> Path:
         return self.data / "work"
 
@@ -70,3 +78,39 @@ def find_home(environment: Mapping[str, str] = os.environ) -> Home:
 
     folders = platformdirs.PlatformDirs("septet", appauthor=False)
     return Home(data=folders.user_data_path, config=folders.user_config_path, cache=folders.user_cache_path)
+
+
+def trusted_folders(home: Home) -> list[str]:
+    """Return the folders that `septet trust` has added."""
+    try:
+        return msgspec.json.decode(home.trusted.read_bytes(), type=list[str])
+    except FileNotFoundError:
+        return []
+    except (OSError, msgspec.MsgspecError) as error:
+        raise BadConfig(
+            f"the trusted folders in {home.trusted} cannot be read", "remove the file and trust them again"
+        ) from error
+
+
+def set_trusted(home: Home, folder: Path, trusted: bool) -> None:
+    """Add a folder to the trusted ones, or remove it. Raises BadUsage if there is no such folder."""
+    path = str(folder.resolve())
+    before = trusted_folders(home)
+    if trusted and not folder.is_dir():
+        raise BadUsage(f"{folder} is not a folder", "create it first, or check the path")
+    if not trusted and path not in before:
+        raise BadUsage(f"{folder} is not a trusted folder", "septet trust --list shows them")
+    others = [other for other in before if other != path]
+    write_private(home.trusted, msgspec.json.format(msgspec.json.encode([*others, *[path][:trusted]])))
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Replace a settings file atomically; only its owner can read it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        draft.touch(mode=0o600)
+        draft.write_bytes(content)
+        draft.replace(path)
+    except OSError as error:
+        raise BadConfig(f"{path} cannot be written: {error.strerror}", "check the folder") from error

@@ -11,7 +11,10 @@ from septet.team.evidence import is_only_judged
 
 
 class Speak(Value):
+    """`next` is who speaks if the person, who is asked first, lets the chat continue."""
+
     speaker: str
+    next: str = ""
 
 
 class End(Value):
@@ -28,7 +31,7 @@ def step(state: State, move: Move) -> TurnOpened | ChatEnded:
         return ChatEnded(reason=move.reason, detail=move.detail, by=state.floor.speaker)
     name = move.speaker
     role = next((member.role for member in state.team.members if member.name == name), name)
-    return TurnOpened(speaker=name, role=role if role != name else "")
+    return TurnOpened(speaker=name, role=role if role != name else "", next=move.next)
 
 
 Floor = Callable[[State], Move]
@@ -183,6 +186,6 @@ def stepwise(floor: Floor) -> Floor:
         person = state.team.person
         taken = sum(state.floor.turn_counts.values()) - state.floor.turn_counts.get(person, 0)
         waiting = isinstance(move, Speak) and move.speaker != person and state.floor.granted_steps <= taken
-        return Speak(speaker=person) if waiting else move
+        return Speak(speaker=person, next=move.speaker) if isinstance(move, Speak) and waiting else move
 
     return next_move

@@ -13,6 +13,7 @@ from septet.domain.events import (
     PersonSpoke,
     PlanApproved,
     PlanProposed,
+    ReviewGiven,
     StepGranted,
     StopRequested,
     ToolAnswered,
@@ -26,6 +27,7 @@ from septet.domain.state import State
 from septet.errors import NeedsPerson
 
 CONTINUE_WORDS = {"c", "continue"}
+SKIP_WORDS = {"s", "skip"}
 STOP_WORDS = {"q", "quit", "stop"}
 REFUSAL_WORDS = {"n", "no", "never", "don't"}
 
@@ -39,6 +41,10 @@ class Question(Value):
     """The call that the person's words answer, where a member asks by a tool."""
     action: str = ""
     """The digest of exactly what is asked: tool, arguments and version. An answer to another action is refused."""
+    can_skip: bool = False
+    """Whether the next step can be left out."""
+    files: tuple[str, ...] = ()
+    """Files that the person may edit before the next step."""
 
 
 def question(state: State) -> Question | None:
@@ -56,7 +62,7 @@ def question(state: State) -> Question | None:
     if state.team.stepwise and state.floor.granted_steps <= sum(
         state.floor.turn_counts.values()
     ) - state.floor.turn_counts.get(state.team.person, 0):
-        return Question(kind="step", text="take one more step?", action=turn_action(state))
+        return step_question(state)
     turn = state.floor.turn
     if (
         state.work.version is not None
@@ -88,6 +94,48 @@ def check_action(state: State, action: str) -> None:
         raise NeedsPerson(
             "the team asks something else by now", "look at the newest question, and answer that"
         )
+
+
+WORK_OF_ROLES = {
+    "planner": "writes the plan",
+    "coder": "writes version {after}",
+    "runner": "runs and tests version {now}",
+    "reviewer": "reviews version {now}",
+    "exemplar": "looks for an example",
+    "manager": "decides what to do next",
+}
+
+
+def step_question(state: State) -> Question:
+    """Name the step that comes next, if the turn of the person says it."""
+    name = state.floor.turn.next if state.floor.turn else ""
+    if not name:
+        return Question(kind="step", text="take one more step?", action=turn_action(state))
+    member = state.team.member(name)
+    role = member.role if member else name
+    count = len(state.work.versions)
+    work = WORK_OF_ROLES.get(role, "speaks").format(now=f"v{count}", after=f"v{count + 1}")
+    in_place = state.base is None and state.work.version is not None
+    paths = [file.path for file in state.work.version.files] if in_place and state.work.version else []
+    return Question(
+        kind="step",
+        text=f"next: the {name} {work}",
+        action=turn_action(state),
+        can_skip=role == "reviewer" and state.work.version is not None,
+        files=tuple(f"{state.workspace}/{path}" for path in paths),
+    )
+
+
+def skipped_review(state: State) -> ReviewGiven:
+    """The person's review without findings, instead of the reviewer's: the evidence alone decides."""
+    version = state.work.version
+    assert version is not None, "only a version can be reviewed"
+    items = state.plan.current.items if state.plan.current else ()
+    found = state.work.evidence
+    passed = bool(items) and all(item.id in found and found[item.id].passed for item in items)
+    return ReviewGiven(
+        version=version.number, tree=version.tree, verdict="accept" if passed else "revise", green=passed
+    )
 
 
 ASK = "ask"
@@ -144,6 +192,8 @@ def answer_event(state: State, asked: Question, text: str) -> Event:
         return StopRequested()
     if asked.kind == "ask":
         return ask_answer(asked, text)
+    if asked.can_skip and words in SKIP_WORDS:
+        return skipped_review(state)
     if asked.kind == "packages" and (approves(text) or words in {*REFUSAL_WORDS, "always"}):
         names = tuple(sorted(state.work.provisions.to_ask.names))
         return PackagesDecided(names=names, allowed=words not in REFUSAL_WORDS, always=words == "always")

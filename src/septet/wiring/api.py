@@ -32,7 +32,7 @@ from septet.team.questions import Question, check_action, question, read_answer
 from septet.ways.endings import is_finished
 from septet.ways.table import add_ways, as_much_again
 from septet.ways.way import Way
-from septet.wiring.session import Session, check_model, open_session, with_model
+from septet.wiring.session import Session, open_session, with_model
 
 GIVEN = "given:"
 """Prefix of the name that a model object has in the log."""
@@ -199,8 +199,7 @@ class Team:
         given = options.get("model") or os.environ.get("SEPTET_MODEL", "")
         model = given if isinstance(given, str) else given_name(given)
         loaded = check_team(load_team(team))
-        loaded = without_models(loaded) if loaded.config and options.get("model") else loaded
-        check_model(loaded, model if options.get("model") else "")
+        loaded = without_models(loaded) if options.get("model") else loaded
         ask = options.get("ask")
         if ask is None and (loaded.consult or loaded.stepwise):
             raise BadUsage(f"the team {loaded.name} wants to ask you (consult or stepwise)", "pass ask=…")

@@ -25,10 +25,11 @@ from septet.domain.teams import TeamSpec
 from septet.errors import BadUsage, Conflict, SeptetError, as_septet_error, innermost
 from septet.ports import Agent, BusMessage, EventStore, Record, Sandbox
 from septet.runtime.log import Log
+from septet.settings.group_chats import without_models
 from septet.settings.team_files import check_word
 from septet.team.questions import read_answer
 from septet.ways.table import as_much_again
-from septet.wiring.session import Session, check_model
+from septet.wiring.session import Session
 
 LIVE_DECODER = msgspec.json.Decoder(Live)
 Item = Recorded | Live
@@ -254,8 +255,8 @@ class ChatService:
         """A team by its name, with models. Raises BadUsage for an unknown one."""
         session = self.session
         name = check_word(name or session.default_team, list(session.teams), "team", "a new chat")
-        check_model(session.teams[name], model)
-        return await session.with_models(session.teams[name], model or self.model)
+        known = session.teams[name]
+        return await session.with_models(without_models(known) if model else known, model or self.model)
 
     async def start(self, goal: str, team: TeamSpec, workspace: Path | None = None) -> State:
         """Store a new chat, which `follow` or the runner conducts."""

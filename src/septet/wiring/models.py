@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import anyio
 from anyio import to_thread
 from msgspec.structs import replace
 
@@ -17,6 +18,7 @@ from septet.errors import BadConfig, BadUsage, NoModel
 from septet.models.credentials import KeyFile, bearer
 from septet.models.embeddings import Embedder
 from septet.models.encoding import LoadBlob
+from septet.models.faults import AccessDenied, Fault
 from septet.models.http import MAX_ANSWER_BYTES, HttpClient
 from septet.models.local.catalogue import CATALOGUE
 from septet.models.local.discovery import ServerModels, find_servers, known_servers
@@ -115,6 +117,7 @@ def download_command(name: str) -> str:
 
 
 CANDIDATES = 6
+KEY_CHECK_SECONDS = 10.0
 EMBEDDINGS = "SEPTET_EMBEDDINGS"
 MAX_ANSWER_VARIABLE = "SEPTET_LONGEST_ANSWER"
 SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$")
@@ -193,10 +196,35 @@ class Models:
 
     def store_key(self, provider: str, key: str, keyring: bool = False) -> None:
         """Store a key for a provider; an empty one removes it. Raises BadUsage for a provider without keys."""
-        known = [one.name for one in self._with_keys()]
-        if provider not in known:
-            raise BadUsage(f"'{provider}' takes no key", f"use one of {', '.join(known)}")
+        self.check_provider(provider)
         self.keys.set(provider, key, keyring)
+
+    def check_provider(self, name: str) -> Provider:
+        """Return the provider. Raises BadUsage if it takes no key."""
+        known = {provider.name: provider for provider in self._with_keys()}
+        if name not in known:
+            raise BadUsage(f"'{name}' takes no key", f"use one of {', '.join(known)}")
+        return known[name]
+
+    async def check_key(self, provider: str, key: str) -> str:
+        """Ask the provider whether it accepts the key: returns the answer in words.
+
+        Raises BadConfig if it refuses the key, and BadUsage for a provider without keys.
+        """
+        known = self.check_provider(provider)
+        if known.key_check is None or known.key_variable is None:
+            return f"{provider} has no free request to check it with"
+        environment = {**self._environment, known.key_variable: key}
+        check = known.key_check(known.endpoint("", ProviderSettings(environment=environment)))
+        try:
+            with anyio.fail_after(KEY_CHECK_SECONDS):
+                await self._http.get(check.url, check.headers)
+        except AccessDenied as error:
+            remedy = f"nothing was stored; copy the whole key and repeat: septet login {provider}"
+            raise BadConfig(f"{provider} refused the key ({error.cause})", remedy) from error
+        except (Fault, TimeoutError) as error:
+            return f"not checked ({getattr(error, 'cause', '') or 'no answer in time'})"
+        return f"{provider} accepts it"
 
     def check_runtime(self) -> None:
         """Raise NoModel if no embedded model could run, before anything is downloaded."""

@@ -545,13 +545,6 @@ def with_model(team: TeamSpec, model: str) -> TeamSpec:
     return replace(team, members=tuple(chosen.get(member.name, member) for member in team.members))
 
 
-def check_model(team: TeamSpec, model: str) -> None:
-    """Raise BadUsage if no member would use the model that was named for the team."""
-    if model and all(member.model for member in thinkers(team)):
-        cause = f"every member of the team {team.name} names a model of its own"
-        raise BadUsage(cause, f"leave out -m {model}, or take a member's model out of the team")
-
-
 def checked_goal(goal: str) -> str:
     goal = goal.strip()
     if not goal:

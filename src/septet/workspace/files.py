@@ -333,7 +333,8 @@ def check_workspace_folder(root: Path) -> None:
             f"the workspace {str(root)[:80]} cannot be used ({error.strerror})", "name another folder with -C"
         ) from error
     if not nearest.is_dir():
-        raise BadUsage(f"the workspace {root} is no folder, {nearest} is a file", "name a folder with -C")
+        inside = f", so that {root} cannot be a folder" if nearest != root else ""
+        raise BadUsage(f"{nearest} is a file{inside}", "name a folder with -C")
     probe = os.statvfs(nearest)
     if not os.access(nearest, os.W_OK | os.X_OK) or probe.f_flag & os.ST_RDONLY:
         raise BadUsage(

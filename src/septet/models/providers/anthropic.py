@@ -23,6 +23,7 @@ from septet.models.faults import (
 from septet.models.http import HttpClient
 from septet.models.providers.provider import (
     Connections,
+    KeyCheck,
     ModelEndpoint,
     PriceListEntry,
     Provider,
@@ -345,6 +346,11 @@ def anthropic_endpoint(model: str, settings: ProviderSettings) -> ModelEndpoint:
     return ModelEndpoint(url=url.rstrip("/").removesuffix("/v1"), model=model, key=key)
 
 
+def anthropic_key_check(endpoint: ModelEndpoint) -> KeyCheck:
+    headers = {"anthropic-version": API_VERSION, "x-api-key": endpoint.key}
+    return KeyCheck(url=f"{endpoint.url}/v1/models", headers=headers)
+
+
 PROVIDER = Provider(
     name_pattern="anthropic/NAME",
     has_tools=True,
@@ -352,6 +358,7 @@ PROVIDER = Provider(
     open=open_anthropic,
     endpoint=anthropic_endpoint,
     key_variable="ANTHROPIC_API_KEY",
+    key_check=anthropic_key_check,
     variables=(Variable(setting="url", name="ANTHROPIC_BASE_URL", default=ADDRESS),),
     default=lambda settings: PROVIDER.default_with_key(DEFAULT_MODEL, settings),
     billing=lambda model: PriceListEntry(provider="anthropic", model=model),

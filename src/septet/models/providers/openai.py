@@ -22,6 +22,7 @@ from septet.models.faults import (
 from septet.models.http import HttpClient
 from septet.models.providers.provider import (
     Connections,
+    KeyCheck,
     ModelEndpoint,
     PriceListEntry,
     Provider,
@@ -388,6 +389,10 @@ def openai_endpoint(model: str, settings: ProviderSettings) -> ModelEndpoint:
     return ModelEndpoint(url=url.rstrip("/"), model=model, key=key)
 
 
+def openai_key_check(endpoint: ModelEndpoint) -> KeyCheck:
+    return KeyCheck(url=f"{endpoint.url}/models", headers={"Authorization": f"Bearer {endpoint.key}"})
+
+
 PROVIDER = Provider(
     name_pattern="openai/NAME",
     has_tools=True,
@@ -395,6 +400,7 @@ PROVIDER = Provider(
     open=open_openai,
     endpoint=openai_endpoint,
     key_variable="OPENAI_API_KEY",
+    key_check=openai_key_check,
     variables=(Variable(setting="url", name="OPENAI_BASE_URL", default=ADDRESS),),
     default=lambda settings: PROVIDER.default_with_key(DEFAULT_MODEL, settings),
     billing=lambda model: PriceListEntry(provider="openai", model=model),

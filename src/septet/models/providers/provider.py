@@ -61,6 +61,13 @@ class PriceListEntry(Value):
     model: str
 
 
+class KeyCheck(Value):
+    """A request that costs nothing and that every valid key may make."""
+
+    url: str
+    headers: Mapping[str, str]
+
+
 Billing = Literal["free"] | PriceListEntry | None
 """How the model is billed: free, by a price-list entry, or None if unknown."""
 
@@ -101,9 +108,11 @@ class Provider:
 
     `name_pattern` shows how to write a model's name (`openai/NAME`); the word before the first `/` or `:` is the
     provider's name. `endpoint` is pure and raises NoModel if a key or an address is missing. `default` is the model to
-    use if the person names none. `absolute` makes a name that means the same in any folder. An `is_offline` provider
-    has its answers already: it costs nothing and gets no wrappers. `small` models get short prompts and several
-    candidates; models with `has_tools` call tools reliably. With a `default_model`, the provider's name alone suffices.
+    use if the person names none.
+    `key_check` is a free request that shows whether a key is accepted. `absolute` makes a name that means the
+    same in any folder. An `is_offline` provider has its answers already: it costs nothing and gets no wrappers.
+    `small` models get short prompts and several candidates; models with `has_tools` call tools reliably. With a
+    `default_model`, the provider's name alone suffices.
     """
 
     name_pattern: str
@@ -116,6 +125,7 @@ class Provider:
     billing: Callable[[str], Billing] = unknown_billing
     absolute: Callable[[str], str] = same_name
     default_model: str | None = None
+    key_check: Callable[[ModelEndpoint], KeyCheck] | None = None
     has_embeddings: bool = False
     is_offline: bool = False
     small: bool = False
@@ -144,7 +154,7 @@ class Provider:
     def missing_key_error(self) -> NoModel:
         return NoModel(
             f"no key for {self.name} is known",
-            f"set {self.key_variable} or run: septet keys set {self.name}",
+            f"set {self.key_variable} or run: septet login {self.name}",
         )
 
     def default_with_key(self, model: str, settings: ProviderSettings) -> ModelChoice | None:

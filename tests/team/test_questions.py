@@ -1,0 +1,38 @@
+"""Step mode names the step that comes next; a review can be skipped, and then the evidence alone decides."""
+
+from msgspec.structs import replace
+from team.test_floor import PLAN, STARTED, chat
+
+from septet.domain.events import (
+    Event,
+    PlanApproved,
+    PlanProposed,
+    ReviewGiven,
+    TurnOpened,
+    VersionWritten,
+)
+from septet.domain.plans import plan_digest
+from septet.team.questions import question, read_answer
+
+STEPWISE = replace(STARTED, team=replace(STARTED.team, stepwise=True))
+PLANNED: list[Event] = [STEPWISE, PlanProposed(plan=PLAN), PlanApproved(plan=plan_digest(PLAN))]
+WRITTEN: list[Event] = [*PLANNED, VersionWritten(number=1, files=(), tree="tree")]
+
+
+def test_the_next_step_is_named() -> None:
+    for events, member, text in (
+        ([STEPWISE], "planner", "next: the planner writes the plan"),
+        (PLANNED, "coder", "next: the coder writes version v1"),
+        (WRITTEN, "runner", "next: the runner runs and tests version v1"),
+    ):
+        asked = question(chat([*events, TurnOpened(speaker="proxy", next=member)]))
+        assert asked is not None
+        assert (asked.kind, asked.text, asked.can_skip) == ("step", text, False)
+
+
+def test_a_skipped_review_leaves_the_verdict_to_the_evidence() -> None:
+    state = chat([*WRITTEN, TurnOpened(speaker="proxy", next="reviewer")])
+    asked = question(state)
+    assert asked is not None
+    assert asked.can_skip
+    assert read_answer(state, asked, "s") == (ReviewGiven(version=1, tree="tree", verdict="revise"),)
