@@ -230,9 +230,13 @@ def nearest_command(word: str) -> str:
     from difflib import get_close_matches
 
     synonyms = {other: command for command, others in SYNONYMS.items() for other in others.split()}
-    words = {**synonyms, **{name: name for name in (*COMMANDS, *ALIASES)}}
-    near = get_close_matches(word.lower().strip("-_.!?"), words, n=1, cutoff=MIN_SIMILARITY)
-    return words[near[0]] if near else ""
+    word = word.lower().strip("-_.!?")
+    if word in synonyms:
+        return synonyms[word]
+    for words in ({name: name for name in (*COMMANDS, *ALIASES)}, synonyms):
+        if near := get_close_matches(word, words, n=1, cutoff=MIN_SIMILARITY):
+            return words[near[0]]
+    return ""
 
 
 @click.group(cls=Commands, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
