@@ -8,7 +8,8 @@ import pytest
 from cli.commands import SMALL, Septet
 from cli.terminals import needs_terminal, on_terminal
 
-from septet.cli.completion import model_names, team_names, version_names
+from septet.cli.completion import team_names, version_names
+from septet.cli.options import model_names
 from septet.testing.replies import ReceivedRequest, Reply
 from septet.testing.server import serve_mock
 

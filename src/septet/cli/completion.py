@@ -77,12 +77,3 @@ def team_names(_context: click.Context, _parameter: click.Parameter, prefix: str
     folder = Path(prefix).expanduser() if prefix.endswith("/") else Path(prefix).expanduser().parent
     files = sorted(str(path) for path in folder.glob("*.y*ml")) if folder.is_dir() else []
     return [name for name in (*all_teams(), *files) if name.startswith(prefix)]
-
-
-def model_names(_context: click.Context, _parameter: click.Parameter, prefix: str) -> list[str]:
-    """Return the beginnings of model names, and the embedded models; no server is asked."""
-    from septet.models.local.catalogue import CATALOGUE
-    from septet.models.table import PROVIDERS
-
-    names = [*(provider.prefix for provider in PROVIDERS), *(f"local/{entry.name}" for entry in CATALOGUE)]
-    return [name for name in dict.fromkeys(names) if name.startswith(prefix)]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal, ParamSpec
 import click
 from click.core import ParameterSource
 
-from septet.cli.completion import model_names
 from septet.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -201,6 +200,17 @@ action_option = click.option(
     metavar="DIGEST",
     help="Answer only if the chat still asks exactly this; the digest is in the line that asked.",
 )
+
+
+def model_names(_context: click.Context, _parameter: click.Parameter, prefix: str) -> list[str]:
+    """Return the beginnings of model names, and the embedded models; no server is asked."""
+    from septet.models.local.catalogue import CATALOGUE
+    from septet.models.table import PROVIDERS
+
+    names = [*(provider.prefix for provider in PROVIDERS), *(f"local/{entry.name}" for entry in CATALOGUE)]
+    return [name for name in dict.fromkeys(names) if name.startswith(prefix)]
+
+
 OPTIONS = [
     click.option(
         "-m",
