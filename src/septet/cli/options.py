@@ -204,11 +204,9 @@ action_option = click.option(
 
 def model_names(_context: click.Context, _parameter: click.Parameter, prefix: str) -> list[str]:
     """Return the beginnings of model names, and the embedded models; no server is asked."""
-    from septet.models.local.catalogue import CATALOGUE
-    from septet.models.table import PROVIDERS
+    from septet.wiring.models import model_name_starts
 
-    names = [*(provider.prefix for provider in PROVIDERS), *(f"local/{entry.name}" for entry in CATALOGUE)]
-    return [name for name in dict.fromkeys(names) if name.startswith(prefix)]
+    return [name for name in model_name_starts() if name.startswith(prefix)]
 
 
 OPTIONS = [

@@ -313,6 +313,12 @@ def max_answer_bytes(environment: Mapping[str, str]) -> int:
     return int(given) << 20
 
 
+def model_name_starts() -> list[str]:
+    """The beginnings of model names, and the embedded models; no server is asked."""
+    names = [*(provider.prefix for provider in PROVIDERS), *(f"local/{entry.name}" for entry in CATALOGUE)]
+    return list(dict.fromkeys(names))
+
+
 def absolute_model_name(name: str) -> str:
     """A model name for the log that is independent of the current folder."""
     try:
