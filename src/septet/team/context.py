@@ -249,7 +249,9 @@ def situation_text(state: State) -> str:
     plan = plan_text(state.plan.current) if state.plan.current else ""
     why = state.work.diagnosis.why if state.work.diagnosis else ""
     said = [remark.text for remark in state.talk.remarks]
-    said += [one.arguments for one in state.talk.messages if isinstance(one, ToolCalled)][-1:]
+    now = {call.id for call in (state.floor.turn.calls if state.floor.turn else ())}  # a turn has one prompt
+    calls = [one for one in state.talk.messages if isinstance(one, ToolCalled) and one.id not in now]
+    said += [one.arguments for one in calls][-1:]
     return "\n".join([state.goal, plan, why, *said])
 
 

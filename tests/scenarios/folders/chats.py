@@ -55,7 +55,7 @@ class Played:
     """What is in the log of the chat `c` after it was played, and what the models were told."""
 
     def __init__(self, events: list[Event], requests: list[Request]) -> None:
-        self.events = events
+        self.events, self.requests = events, requests
         self.told = "\n".join(message.text for request in requests for message in request.messages)
 
     @property

@@ -96,3 +96,50 @@ async def test_pair_and_assistant_cost_what_they_change_and_deliver_it(tmp_path:
     blobs = [path for path in home_in(tmp_path).blobs.rglob("*") if path.is_file()]
     manifest = len(MANY) * 100
     assert sum(path.stat().st_size for path in blobs) < manifest + 64_000
+
+
+SHOP = {
+    "shop/__init__.py": "",
+    "shop/money.py": "from decimal import ROUND_DOWN, Decimal\n\n\ndef rounded(amount):\n"
+    '    return float(Decimal(str(amount)).quantize(Decimal("0.01"), ROUND_DOWN))\n',
+    "shop/invoice.py": "from shop.money import rounded\n\n\ndef gross(net):\n    return rounded(net * 1.17)\n",
+    "tests/test_invoice.py": "from shop.invoice import gross\n\n\ndef test_half():\n    assert gross(0.5) == 0.59\n",
+    **{f"shop/items/item_{number}.py": f"NUMBER = {number}\n" * 80 for number in range(200)},
+}
+
+
+@pytest.mark.anyio
+async def test_the_autocoder_looks_at_files_that_are_not_shown_before_it_acts(tmp_path: Path) -> None:
+    project = repository(tmp_path / "project", SHOP)
+    looks: Turn = {
+        "role": "coder",
+        "calls": [
+            {"name": "search", "arguments": {"pattern": "def rounded"}},
+            {"name": "read", "arguments": {"path": "shop/money.py"}},
+        ],
+        "expect": "E   assert 0.58 == 0.59",
+    }
+    mend = {"path": "shop/money.py", "decision": DECISION}
+    acts: Turn = {
+        "role": "coder",
+        "expect": "5\t    return float(Decimal",
+        "calls": [
+            {"name": name, "arguments": {"reasoning": "it rounds down", **mend, **more}}
+            for name, more in (
+                ("edit_text", {"old": "import ROUND_DOWN,", "new": "import ROUND_HALF_UP,"}),
+                ("edit_text", {"old": "), ROUND_DOWN)", "new": "), ROUND_HALF_UP)"}),
+            )
+        ],
+    }
+    model = script(tmp_path, plan("", "mends tests/test_invoice.py::test_half"), looks, acts, ACCEPT)
+    played = await play(tmp_path, model, "autocoder", rounds=3)
+    assert played.ended.reason == "done", played.refusals
+    assert git(project, "status", "--porcelain", "-uall") == " M shop/money.py\n"
+    first, second = (request for request in played.requests if request.role == "coder")
+    assert second.messages[: len(first.messages)] == first.messages
+    assert "NUMBER = 7" not in first.messages[-1].text
+    assert [message.role for message in second.messages[len(first.messages) :]] == [
+        "assistant",
+        "tool",
+        "tool",
+    ]
