@@ -28,9 +28,10 @@ from septet.domain.state import State
 from septet.domain.teams import Budget, TeamSpec
 from septet.errors import BadUsage, ModelFailed
 from septet.ports import Sandbox
+from septet.settings.group_chats import without_models
 from septet.settings.team_files import check_team, load_team
 from septet.team.reviews import FINDING, SEVERITIES, finding_from, parse_review
-from septet.wiring.session import Session, check_model
+from septet.wiring.session import Session
 
 Proof = Literal["regression", "failing test", "not shown", "claim"]
 Progress = Callable[[str], None]
@@ -112,8 +113,7 @@ class CiOptions(Value):
 async def unattended_team(session: Session, options: CiOptions) -> TeamSpec:
     """A team that asks nothing and installs nothing."""
     team = check_team(load_team(options.team))
-    check_model(team, options.model)
-    team = await session.with_models(team, options.model)
+    team = await session.with_models(without_models(team) if options.model else team, options.model)
     budget = options.applied_to(team.budget)
     return replace(team, approve="auto", packages="off", stepwise=False, consult=False, budget=budget)
 
