@@ -22,15 +22,8 @@ LINE, LETTER, MARGIN = 18, 8.43, 16
 LONGEST_PAUSE, LAST_PAUSE = 0.9, 6.0
 FOOTER = re.compile(r"\x1b\[\?2004h.*?\x1b\[\?2004l", re.DOTALL)
 SEQUENCE = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])")
-COLOURS = {
-    31: "#e06c75",
-    32: "#98c379",
-    33: "#e5c07b",
-    34: "#61afef",
-    35: "#c678dd",
-    36: "#56b6c2",
-    90: "#7f848e",
-}
+COLOURS = {31: "#e06c75", 32: "#98c379", 33: "#e5c07b", 34: "#61afef", 90: "#7f848e"}
+LOOKS = {1: ' font-weight="bold"'} | {code: f' fill="{colour}"' for code, colour in COLOURS.items()}
 HEAD = """\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="A team builds a clock: \
 plan, code, failing test, review, second version, evidence">
@@ -89,20 +82,20 @@ def timed_lines(pieces: list[tuple[float, str]]) -> list[tuple[float, str]]:
 
 def spans(line: str) -> str:
     """The line as parts of a text element, each in its colour."""
-    parts, colour, place = list[str](), "", 0
+    parts, look, place = list[str](), "", 0
     for found in SEQUENCE.finditer(line):
-        parts.append(span(line[place : found.start()], colour))
+        parts.append(span(line[place : found.start()], look))
         place = found.end()
         if found[2] == "m":
             codes = [int(code) for code in found[1].split(";") if code]
-            colour = next((COLOURS[code] for code in codes if code in COLOURS), "")
-    return "".join([*parts, span(line[place:], colour)])
+            look = "".join(LOOKS.get(code, "") for code in codes)
+    return "".join([*parts, span(line[place:], look)])
 
 
-def span(text: str, colour: str) -> str:
+def span(text: str, look: str) -> str:
     if not text:
         return ""
-    return f'<tspan fill="{colour}">{escape(text)}</tspan>' if colour else escape(text)
+    return f"<tspan{look}>{escape(text)}</tspan>" if look else escape(text)
 
 
 def draw(lines: list[tuple[float, str]]) -> str:

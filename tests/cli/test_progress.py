@@ -6,6 +6,8 @@ import pytest
 from cli.commands import SMALL, Septet
 from cli.terminals import Terminal, needs_terminal, on_terminal
 
+from septet.cli.progress import outcome_style
+
 pytestmark = needs_terminal
 
 
@@ -105,3 +107,19 @@ def test_a_list_has_a_line_for_each_chat_on_a_narrow_terminal(septet: Septet) ->
     with on_terminal(septet, "list", environment={"COLUMNS": "40"}) as terminal:
         screen = terminal.wait_for("exit code 0")
     assert screen.splitlines()[0] == "adding  waits for the person to approve…"
+
+
+@pytest.mark.parametrize(
+    ("line", "style"),
+    [
+        ("✓ P1 1 passed", "green"),
+        ("verdict: accept", "green"),
+        ("✗ P2 1 failed", "red"),
+        ("tests → exit 1 · 0.7 s · 1 failed, 4 passed", "red"),
+        ("tests → exit 0 · 0.7 s · 5 passed", ""),
+        ("verdict: revise", "yellow"),
+        ("version 1: clock.py", ""),
+    ],
+)
+def test_a_line_has_the_colour_of_its_outcome(line: str, style: str) -> None:
+    assert outcome_style(line) == style

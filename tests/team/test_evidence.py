@@ -160,6 +160,17 @@ def test_the_table_says_who_wrote_what_shows_each_requirement() -> None:
     assert "planner" in table
 
 
+@pytest.mark.parametrize("width", [60, 100, 200])
+def test_the_table_fits_the_width_and_wraps_what_is_long(width: int) -> None:
+    text = "the hands stand where a clock's hands stand on the hour, at every hour of the day"
+    plan = replace(PLAN, items=(replace(PLAN.items[0], text=text), PLAN.items[1]))
+    events = [replace(one, plan=plan) if isinstance(one, PlanProposed) else one for one in planned()]
+    lines = report_table(chat([*events, *version(1, "a"), *ran(1, "a", green=True)]), width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert "…" not in "".join(lines)
+    assert {"hands", "hour,", "day"} <= set(" ".join(lines).split())
+
+
 def test_a_check_that_the_person_wrote_stays_the_persons_in_the_planners_next_plan() -> None:
     mine = replace(PLAN, items=(PLAN.items[0], replace(PLAN.items[1], check=CommandSucceeds(command="x"))))
     more = replace(

@@ -1,6 +1,8 @@
 """The result of a chat as data and as text: status, evidence table, spending, summary."""
 
 from collections.abc import Mapping
+from itertools import zip_longest
+from textwrap import wrap
 
 from septet.common.text import clip, pluralize
 from septet.common.values import Value
@@ -293,9 +295,19 @@ def report_table(state: State, width: int = 120) -> str:
     return "\n".join([*table, *suite_notes(state)])
 
 
+MOST_LINES = 10
+"""Of one row of the table."""
+
+
 def columns(cells: tuple[str, ...], widths: list[int]) -> str:
-    fitted = [clip(cell, width).ljust(width) for cell, width in zip(cells, widths, strict=True)]
-    return "  ".join(fitted).rstrip()
+    """One row of the table, on as many lines as its longest cell needs, up to a bound."""
+    fitted = zip(cells, widths, strict=True)
+    wrapped = [wrap(clip(cell, MOST_LINES * width), width, break_on_hyphens=False) for cell, width in fitted]
+    lines = zip_longest(*wrapped, fillvalue="")
+    return "\n".join(
+        "  ".join(part.ljust(width) for part, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
 
 
 def report_row(line: EvidenceLine, version: int) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """What a person sees while the team works: a line for each thing that happens, on stderr."""
 
+import re
 import sys
 from contextlib import nullcontext
 from time import monotonic
@@ -19,14 +20,12 @@ from septet.ways.table import rounds_used
 if TYPE_CHECKING:
     from septet.cli.footer import Footer
 
-COLOURS = {
-    "planner": "magenta",
-    "coder": "cyan",
-    "runner": "yellow",
-    "reviewer": "green",
-    "person": "blue",
-    "septet": "bright_black",
-}
+OUTCOMES = (
+    (re.compile(r"✓|verdict: accept"), "green"),
+    (re.compile(r"✗|[^\n]*→ (exit [1-9]|stopped)"), "red"),
+    (re.compile(r"verdict: revise"), "yellow"),
+)
+"""How a line begins that tells an outcome, and its colour."""
 MARGIN = 11
 NARROW = 10
 
@@ -60,10 +59,12 @@ class ProgressScreen:
 
     def say(self, who: str, text: str) -> None:
         titles = {one.name: one.title for one in self.state.team.members}
-        name = Text(f"{printable(titles.get(who) or who):>9}  ", style=COLOURS.get(who, "white"))
+        style = "bright_black" if who == "septet" else "bold"
+        name = Text.assemble((f"{printable(titles.get(who) or who):>9}  ", style))
         lines = printable(text).rstrip().splitlines() or [""]
         with self.footer.hidden() if self.footer else nullcontext():
             for part in (part for line in lines for part in self.wrap_line(line)):
+                part.stylize(outcome_style(part.plain))
                 self.console.print(name + part, soft_wrap=True)
                 name = Text(" " * MARGIN)
 
@@ -75,6 +76,11 @@ class ProgressScreen:
         if not self.console.is_terminal or room < NARROW or not words:
             return [Text(line)]
         return [Text(indent + part.plain.rstrip()) for part in Text(words).wrap(self.console, room)]
+
+
+def outcome_style(line: str) -> str:
+    """The colour of a line: what came of it, not who says it."""
+    return next((colour for start, colour in OUTCOMES if start.match(line)), "")
 
 
 def footer_text(state: State, turn: float = 0.0, quiet: float = 0.0) -> str:
