@@ -30,7 +30,7 @@ PAIR = "floor: pair\nmembers: [{role: manager}, {role: coder}, {role: runner}, {
         ),
         (f"{TEAM}consult: true", ["--approve", "edits"], 2, "leave out --approve edits"),
         ("floor: plan\nconsult: true\nmembers: [{role: planner}]", [], 5, "has no reviews to ask you before"),
-        (PAIR, [], 5, "the floor pair gives no turn to a planner"),
+        (PAIR, [], 5, "the way pair gives no turn to a planner"),
         (f"{TEAM}floor: pair".replace("planner", "manager"), [], 5, "gives no turn to a reviewer"),
     ],
     ids=lambda value: str(value)[-40:],

@@ -44,7 +44,7 @@ def test_a_member_may_have_a_budget_of_its_own(tmp_path: Path) -> None:
         ("members: [{role: codder}]", "unknown role 'codder': did you mean 'coder'?"),
         ("members: [{role: coder}, {role: coder}]", "two members are called 'coder'"),
         ("members: []", "has no members"),
-        ("members: [{role: coder}]\nfloor: anarchy", "unknown floor 'anarchy'"),
+        ("members: [{role: coder}]\nway: anarchy", "unknown way 'anarchy'"),
         ("members: [{role: coder, model: 'url:http://x#y'}]", "may not choose the address"),
         ("members: [{role: coder, model: 'https://x#y'}]", "may not choose the address"),
         ("members: [{role: coder}]\nbugdet: {}", "team.yaml:2: unknown key 'bugdet': did you mean 'budget'?"),
@@ -116,11 +116,11 @@ def test_what_is_no_host_is_refused(tmp_path: Path, written: str) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("members: [{role: coder}]", "has no planner, and the floor plan_then_iterate needs one"),
+        ("members: [{role: coder}]", "has no planner, and the way plan_then_iterate needs one"),
         ("floor: pair\nmembers: [{role: manager}, {role: coder}]", "has no runner"),
         (
             "floor: plan\nmembers: [{role: planner}, {role: planner, name: other}]",
-            "the floor plan can have only one planner",
+            "the way plan can have only one planner",
         ),
     ],
 )
@@ -138,7 +138,7 @@ def test_the_teams_that_come_along_can_work(team: TeamSpec) -> None:
 
 
 def test_members_of_a_floor_that_goes_by_role_keep_their_names_as_titles(tmp_path: Path) -> None:
-    text = "floor: plan\nmembers: [{role: planner, name: ada}]"
+    text = "way: plan\nmembers: [{role: planner, name: ada}]"
     assert check_team(load_team(write(tmp_path, text))).members == (
         RoleSpec(name="planner", role="planner", title="ada"),
     )
@@ -194,7 +194,7 @@ def test_roles_go_by_the_names_of_other_projects_too(tmp_path: Path) -> None:
             "unknown guard 'fialed': did you mean 'failed'?",
         ),
         ("[{role: writer, next: [{to: writer, when: failed}]}]", "'failed' is about code that is run"),
-        ("[{role: writer, next: writer}, {role: editor}]", "nobody gives the floor to 'editor'"),
+        ("[{role: writer, next: writer}, {role: editor}]", "nobody hands over to 'editor'"),
         ("[{role: writer, next: {too: writer}}]", "too"),
     ],
 )
@@ -205,5 +205,5 @@ def test_a_graph_that_cannot_be_followed_is_refused(tmp_path: Path, text: str, c
 
 
 def test_other_floors_have_an_order_of_their_own(tmp_path: Path) -> None:
-    with pytest.raises(BadConfig, match="next: is for floor: group_chat"):
+    with pytest.raises(BadConfig, match="next: is for way: group_chat"):
         load_team(write(tmp_path, "floor: plan\nmembers: [{role: planner, next: planner}]"))

@@ -38,6 +38,8 @@ class TeamForm(TeamSettings, forbid_unknown_fields=True):
 
     members: tuple[MemberForm, ...]
     name: str = ""
+    way: str = ""
+    """The way of working; `floor` is the older name of this key."""
     network: bool | Literal["off", "on"] | tuple[str, ...] = "off"
     packages: bool | Policy = "off"
     keepsakes: tuple[Keepsake, ...] = ()
@@ -62,7 +64,7 @@ def load_team(name: str) -> TeamSpec:
 def team_of(form: TeamForm, path: Path) -> TeamSpec:
     """The team that a file describes."""
     source = str(path)
-    way = find_way(check_word(form.floor, way_names(), "floor", source))
+    way = find_way(check_word(form.way or form.floor, way_names(), "way", source))
     members = check_members(
         [member_of(member_form, way, source) for member_form in form.members], way, source
     )
@@ -72,7 +74,7 @@ def team_of(form: TeamForm, path: Path) -> TeamSpec:
         network=network_of(form.network, source),
         packages=policy_of(form.packages, source),
         keepsakes=form.keepsakes,
-        **settings_of(form, TeamSettings),
+        **(settings_of(form, TeamSettings) | {"floor": form.way or form.floor}),
     )
 
 
@@ -136,7 +138,7 @@ def check_graph(members: list[RoleSpec], way: Way, source: str) -> None:
     edges = [edge for member in members for edge in member.next]
     if edges and not way.has_graph:
         raise BadConfig(
-            f"{source}: the floor {way.name} has an order of its own", "next: is for floor: group_chat"
+            f"{source}: the way {way.name} has an order of its own", "next: is for way: group_chat"
         )
     names = [member.name for member in members if not member.stands_for_person]
     roles = {member.role for member in members}
@@ -148,7 +150,7 @@ def check_graph(members: list[RoleSpec], way: Way, source: str) -> None:
             raise BadConfig(cause, "add a coder and a runner, or leave out when:")
     if way.has_graph and (unreached := unreachable_member(members)):
         raise BadConfig(
-            f"{source}: nobody gives the floor to '{unreached}'",
+            f"{source}: nobody hands over to '{unreached}'",
             "name it in the next: of a member, or remove it",
         )
 
@@ -171,24 +173,24 @@ def unreachable_member(members: list[RoleSpec]) -> str:
 
 
 def check_team(team: TeamSpec) -> TeamSpec:
-    """The team, after checking that its floor can run it. Floors with fixed roles need each of them once, and its
+    """The team, after checking that its way can run it. Ways with fixed roles need each of them once, and its
     members are then named by role."""
     way = way_of(team)
     needed = way.needs
     if missing := [role for role in needed if team.member(role) is None]:
-        cause = f"the team {team.name} has no {missing[0]}, and the floor {team.floor} needs one"
+        cause = f"the team {team.name} has no {missing[0]}, and the way {team.floor} needs one"
         raise BadConfig(cause, "add a member with that role")
     roles = [member.role for member in team.members]
     allowed = roles if way.may_have is None else [*needed, *way.may_have]
     if unused := next((role for role in roles if role not in allowed), None):
-        remedy = "remove it, or write a graph: floor: group_chat with next: (docs/teams.md)"
-        raise BadConfig(f"{team.name}: the floor {team.floor} gives no turn to a {unused}", remedy)
+        remedy = "remove it, or write a graph: way: group_chat with next: (docs/teams.md)"
+        raise BadConfig(f"{team.name}: the way {team.floor} gives no turn to a {unused}", remedy)
     if team.consult and not way.has_reviews:
         raise BadConfig(
-            f"{team.name}: the floor {team.floor} has no reviews to ask you before", "remove consult: true"
+            f"{team.name}: the way {team.floor} has no reviews to ask you before", "remove consult: true"
         )
     if needed and (duplicate := next((role for role in roles if roles.count(role) > 1), None)):
-        raise BadConfig(f"the floor {team.floor} can have only one {duplicate}", "remove the other one")
+        raise BadConfig(f"the way {team.floor} can have only one {duplicate}", "remove the other one")
     return replace(team, members=tuple(map(with_title, team.members))) if needed else team
 
 
