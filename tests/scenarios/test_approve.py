@@ -36,7 +36,7 @@ def test_a_team_that_takes_plans_as_they_come_can_be_made_to_ask(septet: Septet)
     ("args", "reason"),
     [
         (["--yes", "--approve", "ask"], "`--yes` and `--approve ask` cannot be combined"),
-        (["--approve", "some"], "'some' is not one of"),
+        (["--approve", "some"], "--approve cannot be 'some': use ask, edits, all or never"),
         (["--out", "none/result.txt"], "there is no folder none"),
         (["--out", "."], "is a folder"),
     ],

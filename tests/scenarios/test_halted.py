@@ -13,12 +13,13 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.torture
-async def test_a_refused_key_is_in_the_log_and_in_show_and_list(septet: Septet) -> None:
+async def test_a_refused_key_is_in_the_log_and_in_show_and_list(septet: Septet, tmp_path: Path) -> None:
+    roles = {"planner": SMALL, "coder": "openai/m", "reviewer": SMALL}
+    members = "".join(f"- {{role: {role}, model: '{model}'}}\n" for role, model in roles.items())
+    (tmp_path / "t.yaml").write_text(f"members:\n{members}- {{role: runner}}\n")
     async with serve_mock(key="another") as server:
         keyed = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "sk-mine-4711"}
-        run = partial(
-            septet, "run", "add", "-m", "openai/m", "--yes", "-q", "-n", "adding", environment=keyed
-        )
+        run = partial(septet, "run", "add", "-t", "t.yaml", "--yes", "-q", "-n", "adding", environment=keyed)
         failed = await to_thread.run_sync(run)
     assert failed.returncode == 5
     assert "401" in failed.stderr or "key" in failed.stderr
@@ -65,7 +66,7 @@ def test_a_chat_that_goes_on_again_is_no_longer_halted(septet: Septet, tmp_path:
         (["run", "", "--json", "-m", SMALL], 2),
         (["run", "add", "--json", "--rounds", "none"], 2),
         (["resume", "nobody", "--json"], 2),
-        (["add", "--json"], 5),
+        (["add", "--json"], 2),
     ],
     ids=lambda value: str(value)[:60],
 )

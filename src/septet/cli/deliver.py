@@ -1,7 +1,6 @@
 """`deliver`, `undo` and `try`: what a chat has made of the person's folder, and the folder itself."""
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -54,11 +53,12 @@ async def deliver_finished(session: "Session", state: "State", consent: Delivery
     """At the end of a command: deliver what is finished if the person agrees, and say what is left to do otherwise."""
     from septet.ways.endings import is_finished
     from septet.ways.table import way_of
+    from septet.wiring.delivery import is_elsewhere
 
     if state.base is None or state.work.version is None:
         return 0
     commands = commands_for(session, state.chat)
-    if not await to_thread.run_sync(Path(state.workspace).is_dir):
+    if await to_thread.run_sync(is_elsewhere, state):
         notify(f"septet: {state.workspace} is not on this machine; where it is: {commands}")
         return NOT_APPROVED
     diff = await (await session.delivery(state)).diff() if not is_delivered(state) else ""

@@ -270,7 +270,9 @@ def main() -> None:
     except click.exceptions.Exit as leaving:
         code = leaving.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
-        sys.stderr.write(f"{error.format_message()}\n")
+        from septet.cli.output import notify
+
+        notify(error.format_message())
         code = error.exit_code
     except click.ClickException as error:
         code = fail(explain_usage(error), error.exit_code, outcome)

@@ -74,7 +74,7 @@ def team_of(form: TeamForm, path: Path) -> TeamSpec:
         network=network_of(form.network, source),
         packages=policy_of(form.packages, source),
         keepsakes=form.keepsakes,
-        **(settings_of(form, TeamSettings) | {"floor": form.way or form.floor}),
+        **settings_of(replace(form, floor=form.way or form.floor), TeamSettings),
     )
 
 

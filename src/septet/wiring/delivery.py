@@ -1,6 +1,7 @@
 """Delivers a chat's work to the person's folder or a branch, and undoes deliveries; each step is an event."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -35,6 +36,12 @@ from septet.workspace.files import Workspace, in_thread, path_and_parents
 from septet.workspace.git import repository_of
 from septet.workspace.listing import LEFT_ALONE
 from septet.workspace.scratch import Scratch, file_state
+
+
+def is_elsewhere(state: State) -> bool:
+    """Whether the person's folder is on another machine; a folder that is only not made yet is not."""
+    travels = state.base is not None and bool(state.base.survey.archive)
+    return travels and not Path(state.workspace).is_dir()
 
 
 class Delivery:

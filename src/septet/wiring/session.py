@@ -67,7 +67,7 @@ from septet.ways.endings import is_finished
 from septet.ways.table import TEAMS, floor_for, thinkers, way_of
 from septet.ways.way import MemberContext
 from septet.wiring.archive import Archive
-from septet.wiring.delivery import Delivery, deliver_to_branch, reopen_if_broken
+from septet.wiring.delivery import Delivery, deliver_to_branch, is_elsewhere, reopen_if_broken
 from septet.wiring.mcp import McpServers
 from septet.wiring.models import Models, absolute_model_name, adapt_to_model
 from septet.wiring.scratches import move_base, open_scratch, scratch_of
@@ -376,7 +376,7 @@ class Session(Archive):
         if state.base is None:
             cause = f"'{state.chat}' works in {state.workspace} itself"
             raise BadUsage(cause, f"septet restore {state.chat} lists the points to go back to")
-        if not await to_thread.run_sync(Path(state.workspace).is_dir):
+        if await to_thread.run_sync(is_elsewhere, state):
             cause = f"the folder {state.workspace} is not on this machine"
             raise BadUsage(cause, "deliver where it is; the work is in the log")
         scratch = await scratch_of(self.scratches, state, self.blobs)
