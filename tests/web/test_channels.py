@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from septet.agents.ask import Live
-from septet.domain.events import ModelAnswered, Recorded
+from septet.domain.events import ModelAnswered, Recorded, TurnOpened
 from septet.domain.messages import Answer
 from septet.web.channels import MAX_KEPT, StreamPiece, Streams, utf16_length
 
@@ -70,6 +70,16 @@ def test_what_is_recorded_is_no_longer_live() -> None:
     answered = ModelAnswered(role="coder", answer=Answer(text="all of it"))
     streams.drop_recorded(Recorded(chat="c", seq=1, at=0.0, event=answered))
     assert [piece.speaker for piece in streams.take_unsent()] == ["planner"]
+
+
+def test_what_comes_late_is_gone_when_another_turn_begins() -> None:
+    streams = Streams()
+    answered = ModelAnswered(role="planner", answer=Answer(text="a plan"))
+    streams.drop_recorded(Recorded(chat="c", seq=1, at=0.0, event=answered))
+    streams.add(Live(speaker="planner", text="a plan"))
+    streams.add(Live(speaker="coder", text="ahead of its turn"))
+    streams.drop_recorded(Recorded(chat="c", seq=2, at=0.0, event=TurnOpened(speaker="coder")))
+    assert [piece.speaker for piece in streams.take_unsent()] == ["coder"]
 
 
 def test_of_endless_output_the_end_is_kept() -> None:

@@ -38,4 +38,10 @@ export class Live {
       if (ours) Object.assign(stream, { text: '', over: true });
     }
   }
+
+  /** A turn begins: nobody else is speaking, even if a late piece of an older answer came after its record. */
+  endOthers(speaker: string): void {
+    for (const [key, stream] of this.streams)
+      if (!key.endsWith(` ${speaker}`)) Object.assign(stream, { text: '', over: true });
+  }
 }

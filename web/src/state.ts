@@ -120,6 +120,7 @@ function recorded(event: Event, text?: EventText): void {
     live.value.end('text', event.data.role);
     live.value.end('reasoning', event.data.role);
   } else if (event.type === 'septet.run_finished') live.value.end('output');
+  else if (event.type === 'septet.turn_opened') live.value.endOthers(event.data.speaker);
   const last = now.items.at(-1);
   if (ready.value && last?.seq === event.seq) announced.value = announcement(last);
 }

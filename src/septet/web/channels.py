@@ -12,7 +12,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from septet.agents.ask import Live, live_topic
 from septet.common.values import Value
 from septet.domain.codec import ENCODER, encode
-from septet.domain.events import ModelAnswered, Recorded, RunFinished
+from septet.domain.events import ModelAnswered, Recorded, RunFinished, TurnOpened
 from septet.domain.reduce import reduce
 from septet.domain.state import State
 from septet.ports import Bus, BusMessage, EventStore
@@ -90,7 +90,11 @@ class Streams:
                 for speaker, kind in list(self._streams):
                     if kind == "output":
                         self._restart(speaker, kind)
-            case _:  # a started turn does not restart a stream: its first pieces may arrive before the event
+            case TurnOpened(speaker=name):  # not of its own: their first pieces may arrive before the event
+                for speaker, kind in list(self._streams):
+                    if speaker != name:
+                        self._restart(speaker, kind)
+            case _:
                 pass
 
     def drop_all(self) -> None:
