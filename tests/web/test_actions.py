@@ -18,7 +18,7 @@ from septet.domain.packages import MissingPackages
 from septet.domain.plans import plan_digest
 from septet.errors import BadUsage, Conflict, NeedsPerson
 from septet.team.questions import question, read_answer
-from septet.web.actions import acceptance, approval, check_named, digest_at, grants
+from septet.web.actions import acceptance, approval, check_named, check_said, digest_at, grants
 from septet.web.requests import Resume, Step
 
 LOG = [
@@ -87,3 +87,14 @@ def test_words_that_decide_name_the_question_that_was_shown_and_others_need_not(
         check_named(altered, read_answer(altered, question(altered), words), asked.action)
     with pytest.raises(NeedsPerson, match="does not name what it approves"):
         check_named(shown, read_answer(shown, asked, words), "")
+
+
+def test_words_are_heard_after_the_question_on_the_screen_was_answered_and_a_late_yes_is_not() -> None:
+    asked = question(chat(planned()[:-1]))
+    assert asked is not None
+    working = chat([*planned(), TurnOpened(speaker="coder")])
+    assert question(working) is None
+    words = "keep it short"
+    check_said(working, words, read_answer(working, None, words), asked.action)
+    with pytest.raises(NeedsPerson, match="asks nothing now"):
+        check_said(working, "yes", read_answer(working, None, "yes"), asked.action)

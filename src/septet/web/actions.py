@@ -11,6 +11,7 @@ from starlette.responses import Response
 from septet.chat.results import open_question
 from septet.chat.versions import version_named
 from septet.demos.catalogue import demo_team, load_demo, start_demo
+from septet.domain.approvals import approves
 from septet.domain.events import (
     DecisionRecorded,
     Event,
@@ -87,6 +88,12 @@ def check_named(state: State, events: Sequence[Event], action: str) -> None:
     approves = any(isinstance(event, APPROVALS) for event in events)
     if approves and not action and open_question(state) is not None:
         raise NeedsPerson("the answer does not name what it approves", "send the question's action with it")
+
+
+def check_said(state: State, text: str, events: Sequence[Event], action: str) -> None:
+    """The same for words; those that approve nothing are heard also if the shown question is answered by now."""
+    if question(state) is not None or approves(text):
+        check_named(state, events, action)
 
 
 def grants(state: State, act: Step | Resume) -> tuple[Event, ...]:
@@ -172,7 +179,7 @@ class Actions:
         match act:
             case Say(text=text, to=to):
                 events = self.app.service.interpret(state, text, to)
-                check_named(state, events, act.action)
+                check_said(state, text, events, act.action)
                 return events
             case Approve(plan=plan, seq=seq):
                 digest = plan or digest_at(await self.store.read(state.chat, max(seq - 1, 0)), seq)
