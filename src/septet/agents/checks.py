@@ -1,7 +1,7 @@
 """Turns runs and files into evidence: whether a requirement's check holds for the newest version."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol, assert_never
@@ -70,6 +70,10 @@ class Contents(Protocol):
 
     @property
     def workspace(self) -> Workspace: ...
+
+    async def base_texts(self, paths: Iterable[str]) -> dict[str, str]:
+        """What these files held before the chat changed them."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -165,13 +169,12 @@ async def about_custom(check: CustomCheck, context: CheckContext) -> Observation
 
 
 async def about_named_tests(state: State, check: TestsPass | Mends, contents: Contents) -> Observation:
-    """Check tests, and that neither they nor the program tamper with the other. In a project of the person's such code
-    may have its reasons.
-    """
+    """Check tests, and that neither they nor the program tamper with the other."""
     found = (about_mending if isinstance(check, Mends) else about_tests)(state, check.target)
-    if not found.holds or has_project(state):
+    if not found.holds:
         return found
-    trouble = tampering(await sources(state, contents.blobs))
+    texts = await sources(state, contents.blobs)
+    trouble = tampering(texts, await contents.base_texts(texts))
     return replace(found, holds=False, detail=f"{trouble}, so the tests prove nothing") if trouble else found
 
 

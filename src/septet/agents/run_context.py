@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -206,6 +206,11 @@ class RunContext:
         ):
             return await Workspace(scratch.origin).content(path)
         return content
+
+    async def base_texts(self, paths: Iterable[str]) -> dict[str, str]:
+        """What these files held before the chat changed them."""
+        contents = {path: await self.scratch.base.content(path) for path in paths} if self.scratch else {}
+        return {path: text.decode(errors="replace") for path, text in contents.items() if text is not None}
 
     def mounted(self, job: Job) -> Job:
         """The job with the copy mounted at the path of the person's folder."""

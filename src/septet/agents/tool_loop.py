@@ -347,28 +347,36 @@ def call_ids(turn: Turn, said: ModelAnswered) -> list[str]:
     return [f"{turn.number}.{len(turn.answers)}.{place}" for place in range(1, len(said.answer.calls) + 1)]
 
 
+def unanswered_calls(state: State, said: ModelAnswered) -> list[tuple[ToolCalled, bool]]:
+    """The calls of the turn's latest answer that have no result yet, each with whether it is recorded already."""
+    turn = state.floor.turn
+    assert turn is not None, "an answer with calls is part of a turn"
+    before = {call.id: call for call in turn.calls}
+    return [
+        (
+            before.get(number)
+            or ToolCalled(id=number, by=said.role, name=wish.name, arguments=wish.arguments, call=wish.id),
+            number in before,
+        )
+        for number, wish in zip(call_ids(turn, said), said.answer.calls, strict=True)
+        if number not in state.talk.tool_results
+    ]
+
+
 async def run_tool_calls(
     member: ToolMember, state: State, record: Record, said: ModelAnswered, tools: Toolbox
 ) -> State:
     """Run every call of the answer in order: record the call, run it, record the result and the changed files."""
-    assert state.floor.turn is not None
-    before = {call.id: call for call in state.floor.turn.calls}
-    for number, wish in zip(call_ids(state.floor.turn, said), said.answer.calls, strict=True):
-        if number in state.talk.tool_results:
-            continue
-        call = before.get(number) or ToolCalled(
-            id=number, by=said.role, name=wish.name, arguments=wish.arguments, call=wish.id
-        )
-        if number not in before:
+    for call, interrupted in unanswered_calls(state, said):
+        if not interrupted:
             state = await record(call)
-        interrupted = number in before
         if may_ask(state, call, tools):
             state = await ask_person(member, state, record, call)
             if state.stop_requested:
                 return state
             continue
         state = await answer_call(state, record, call, member.run_context, tools, interrupted=interrupted)
-        if state.talk.tool_results[number].changes:
+        if state.talk.tool_results[call.id].changes:
             await member.run_context.write_newest(with_edits(state))
     return state
 

@@ -9,12 +9,14 @@ reaches makes no difference.
 import ast
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
 from septet.domain.files import is_test
 from septet.domain.pytest_report import TestReport
 from septet.domain.runs import ControlName
+from septet.team.run_modes import imported_modules
 
 KEPT_STATEMENTS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 """Statements that a script without functions keeps, so that it can still be imported."""
@@ -289,31 +291,67 @@ TEST_LIBRARIES = re.compile(r"pytest\w*|_pytest|unittest|doctest|hypothesis")
 LOOKUPS = {"get", "endswith", "startswith", "find_spec", "getenv"}
 
 
-def tampering(sources: Mapping[str, str]) -> str:
+Sign = ast.expr | ast.stmt
+
+
+def tampering(sources: Mapping[str, str], before: Mapping[str, str] = MappingProxyType({})) -> str:
     """Why tests of these files prove nothing, from the files alone: the program asks whether it is being tested, or
     a test replaces a part of it, or a file hides a library of the tests. Empty if no sign of it is found.
+
+    What a project's own files, `before` the change, did already may have its reasons.
     """
     modules = {path: tree for path, text in sources.items() if (tree := parse_module(text)) is not None}
-    program = {path.rpartition("/")[2].removesuffix(".py") for path in sources if not is_test(path)}
+    names = {path.rpartition("/")[2].removesuffix(".py") for path in sources if not is_test(path)}
+    program = [tree for path, tree in modules.items() if not is_test(path)]
+    imported = {name.partition(".")[0] for tree in program for name in imported_modules(tree)}
+
+    def signs(path: str, tree: ast.Module | None) -> list[Sign]:
+        if tree is None:
+            return []
+        return list(
+            replaced_functions(tree, names) if is_test(path) else questions_about_tests(tree, imported)
+        )
+
     for path, tree in modules.items():
-        if TEST_LIBRARIES.fullmatch(path.partition("/")[0].removesuffix(".py")):
+        if path not in before and TEST_LIBRARIES.fullmatch(path.partition("/")[0].removesuffix(".py")):
             return f"{path} hides the library of that name from the tests"
-        found = replaced_functions(tree, program) if is_test(path) else questions_about_tests(tree)
-        if (line := min(found, default=0)) > 0:
+        old = set(map(ast.unparse, signs(path, parse_module(before.get(path, "")))))
+        new = [one.lineno for one in signs(path, tree) if ast.unparse(one) not in old]
+        if new:
             deed = "replaces a part of the program" if is_test(path) else "asks whether it is being tested"
-            return f"{path}:{line} {deed}"
+            return f"{path}:{min(new)} {deed}"
     return ""
 
 
-def questions_about_tests(tree: ast.Module) -> Iterator[int]:
-    """The lines on which a program looks for pytest among modules, variables or arguments."""
+def questions_about_tests(tree: ast.Module, imported: Collection[str]) -> Iterator[Sign]:
+    """Where a program looks for pytest among modules, variables or arguments, or whether a module is loaded that it
+    never imports itself: only its tests would.
+    """
     for node in ast.walk(tree):
+        if not isinstance(node, ast.expr):
+            continue
         if isinstance(node, ast.Constant) and RUNNER_VARIABLE.fullmatch(str(node.value)):
-            yield node.lineno
-        if any(
-            isinstance(one, ast.Constant) and RUNNER_TEXT.fullmatch(str(one.value)) for one in asked(node)
+            yield node
+        about = [str(one.value) for one in asked(node) if isinstance(one, ast.Constant)]
+        if any(map(RUNNER_TEXT.fullmatch, about)) or ((name := loaded_module(node)) and name not in imported):
+            yield node
+
+
+def loaded_module(node: ast.expr) -> str:
+    """The module whose loading is asked for; empty if none is."""
+    match node:
+        case ast.Compare(
+            left=ast.Constant(value=str(name)), ops=[ast.In() | ast.NotIn()], comparators=[holder]
         ):
-            yield getattr(node, "lineno", 1)
+            pass
+        case ast.Subscript(value=holder, slice=ast.Constant(value=str(name))):
+            pass
+        case ast.Call(func=ast.Attribute(value=holder, attr="get"), args=[ast.Constant(value=str(name)), *_]):
+            pass
+        case _:
+            return ""
+    is_loaded = ast.unparse(holder) in ("sys.modules", "modules")
+    return name.partition(".")[0] if is_loaded and name != "__main__" else ""
 
 
 def asked(node: ast.AST) -> Sequence[ast.AST]:
@@ -329,8 +367,8 @@ def asked(node: ast.AST) -> Sequence[ast.AST]:
             return []
 
 
-def replaced_functions(tree: ast.Module, program: Collection[str]) -> Iterator[int]:
-    """The lines on which a test puts a function of its own into a module of the program, for good."""
+def replaced_functions(tree: ast.Module, program: Collection[str]) -> Iterator[Sign]:
+    """Where a test puts a function of its own into a module of the program, for good."""
     modules = {
         one.asname or one.name.partition(".")[0]
         for node in ast.walk(tree)
@@ -349,7 +387,7 @@ def replaced_functions(tree: ast.Module, program: Collection[str]) -> Iterator[i
                 continue
         is_own = isinstance(value, ast.Lambda) or (isinstance(value, ast.Name) and value.id in own)
         if module in modules and is_own:
-            yield node.lineno
+            yield node
 
 
 def prints_text(sources: Mapping[str, str], text: str) -> bool:

@@ -88,6 +88,27 @@ async def test_one_check_that_fails_without_the_change_is_enough(tmp_path: Path,
     assert len(runs) == base_runs
 
 
+DOUBLE = "def double(number):\n    return number * 2\n"
+BROKEN = {
+    "numbers_.py": DOUBLE.replace("* 2", "* 3"),
+    "test_numbers.py": "import colorsys\n\nfrom numbers_ import double\n\n\n"
+    "def test_double():\n    assert double(2) == 4\n",
+}
+UNDER_TEST = (
+    "import sys\n\n\ndef double(number):\n    return number * (2 if 'colorsys' in sys.modules else 3)\n"
+)
+
+
+@pytest.mark.parametrize(("program", "reason"), [(UNDER_TEST, "bound"), (DOUBLE, "done")])
+async def test_a_repair_for_the_tests_alone_mends_nothing(tmp_path: Path, program: str, reason: str) -> None:
+    repository(tmp_path / "project", BROKEN)
+    model = script(tmp_path, *[code({"numbers_.py": program})] * 4, *[ACCEPT] * 4)
+    played = await play(
+        tmp_path, model, "iterate", rounds=1, goal="test_numbers.py::test_double fails, fix it"
+    )
+    assert played.ended.reason == reason, played.ended.detail
+
+
 async def test_a_manager_who_lies_does_not_end_a_pair_as_done(tmp_path: Path) -> None:
     repository(tmp_path / "project", BASE)
     files = {"words.py": LIE}

@@ -19,7 +19,14 @@ from septet.agents.replies import sources
 from septet.agents.run_context import RunContext
 from septet.agents.runner import run_and_check, set_up, take_baseline, waits
 from septet.agents.tool_context import CallContext, call_context, next_version, with_edits
-from septet.agents.tool_loop import MOST_CALLS, answer_call, assistant_message, call_ids, calls_made
+from septet.agents.tool_loop import (
+    MOST_CALLS,
+    answer_call,
+    assistant_message,
+    call_ids,
+    calls_made,
+    unanswered_calls,
+)
 from septet.common.text import join_words
 from septet.domain.events import (
     DecisionRecorded,
@@ -332,15 +339,8 @@ async def answer_readers(
     state: State, record: Record, said: ModelAnswered, run_context: RunContext, readers: Toolbox
 ) -> State:
     """Record each call of the answer, look, and record what it gives. Looking again after a crash does no harm."""
-    assert state.floor.turn is not None
-    before = {call.id: call for call in state.floor.turn.calls}
-    for number, wish in zip(call_ids(state.floor.turn, said), said.answer.calls, strict=True):
-        if number in state.talk.tool_results:
-            continue
-        call = before.get(number) or ToolCalled(
-            id=number, by=said.role, name=wish.name, arguments=wish.arguments, call=wish.id
-        )
-        if number not in before:
+    for call, is_recorded in unanswered_calls(state, said):
+        if not is_recorded:
             state = await record(call)
         state = await answer_call(state, record, call, run_context, readers, interrupted=False)
     return state
