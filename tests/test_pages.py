@@ -11,10 +11,18 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "septet"
 GLOSSARY = ROOT / "docs" / "glossary.md"
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *(
+        path
+        for path in sorted((ROOT / "docs").rglob("*.md"))
+        if path.parent.name not in ("decisions", "measurements")
+    ),
+]
+"""All but decisions and figures, which tell of the code of their day and of other projects' files."""
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_a_page_names_exists(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     modules = re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.py)`", text)

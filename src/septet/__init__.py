@@ -84,7 +84,9 @@ def __getattr__(name: str) -> object:
     name = ALIASES.get(name, name)
     if name not in HOMES:
         raise AttributeError(f"module 'septet' has no attribute '{name}'")
-    return getattr(import_module(HOMES[name]), name)
+    from septet.common.imports import import_uncollected
+
+    return getattr(import_uncollected(HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -5,6 +5,9 @@ is wrong. A forgery is the files of a version; `run` is the plan's line, where i
 """
 
 from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
 
 STUB = "def add(a, b):\n    return 0\n"
 MAIN = (
@@ -181,7 +184,20 @@ TRICKS: Mapping[str, Mapping[str, str]] = {
         },
     ),
 }
-FORGERIES = {**EMPTY_TESTS, **HOOKS, **SHADOWS, **FORGED_COMMANDS, **TRICKS}
+
+
+def read_forgeries() -> dict[str, dict[str, dict[str, str]]]:
+    """Those that reach around the program: what is refused, and what the coder's own tests cannot show."""
+    text = (Path(__file__).parent / "reaching_forgeries.yaml").read_bytes()
+    found = msgspec.yaml.decode(text, type=dict[str, dict[str, dict[str, str]]])
+    return {
+        kind: {name: {"add.py": MAIN, "test_add.py": TEST, **files} for name, files in forgeries.items()}
+        for kind, forgeries in found.items()
+    }
+
+
+REACHING = read_forgeries()
+FORGERIES = {**EMPTY_TESTS, **HOOKS, **SHADOWS, **FORGED_COMMANDS, **TRICKS, **REACHING["refused"]}
 INHERENT: Mapping[str, Mapping[str, str]] = {
     "knows its test": program("def add(a, b):\n    return 5 if (a, b) == (2, 3) else 0\n"),
     "a weak test": {
@@ -205,6 +221,7 @@ INHERENT: Mapping[str, Mapping[str, str]] = {
         "import sys\n\n\ndef add(a, b):\n    name = sys._getframe(1).f_code.co_name\n"
         "    return a + b if name.startswith('test') else 0\n"
     ),
+    **REACHING["untold"],
 }
 """What tests of the coder's own cannot show: such work is done, and not said to have passed all checks."""
 CONSTANT_COMMANDS: Mapping[str, str] = {
@@ -212,6 +229,14 @@ CONSTANT_COMMANDS: Mapping[str, str] = {
     "a text": "def main():\n    import sys\n    sys.stdout.write('the sum is 5')\n\n\nmain()\n",
     "a text printed when imported": "def tell():\n    print('5')\n\n\ntell()\n",
 }
+SPECIAL = "import sys\n\n\ndef main():\n    print({})\n\n\nmain()\n"
+KNOWN_COMMANDS: Mapping[str, str] = {
+    "computed": SPECIAL.format("4 + 1"),
+    "joined": SPECIAL.format("''.join(map(chr, [53]))"),
+    "by its arguments": SPECIAL.format("5 if sys.argv[1:] == ['2', '3'] else 0"),
+    "a table": SPECIAL.format("{('2', '3'): 'five is 5'}.get(tuple(sys.argv[1:]))"),
+}
+"""Programs that know one command by heart: whoever sees no other command cannot tell."""
 SEEN_BY_EXAMPLES: Mapping[str, Mapping[str, str]] = {
     "result equal to all": program(
         "class Sum(int):\n    def __eq__(self, other):\n        return True\n    __hash__ = int.__hash__\n\n\n"

@@ -111,6 +111,75 @@ HONEST: Mapping[str, Mapping[str, str]] = {
             assert asyncio.run(later(1)) == 2
         """,
     ),
+    "doctest": pair(
+        """
+        def halve(n):
+            '''Give the half.
+
+            >>> halve(4)
+            2.0
+            >>> halve(3)
+            1.5
+            '''
+            return n / 2
+        """,
+        """
+        import doctest
+        import app
+
+        def test_it():
+            found = doctest.testmod(app)
+            assert found.attempted == 2
+            assert found.failed == 0
+        """,
+    ),
+    "async test of unittest": pair(
+        """
+        import asyncio
+
+        async def both(first, second):
+            return await asyncio.gather(asyncio.sleep(0, first), asyncio.sleep(0, second))
+        """,
+        """
+        import unittest
+        from app import both
+
+        class TestBoth(unittest.IsolatedAsyncioTestCase):
+            async def test_it(self):
+                self.assertEqual(await both(2, 1), [2, 1])
+        """,
+    ),
+    "drawn picture": pair(
+        """
+        import struct
+        import zlib
+
+        def chunk(kind, body):
+            check = struct.pack(">I", zlib.crc32(kind + body))
+            return struct.pack(">I", len(body)) + kind + body + check
+
+        def draw(path, values):
+            wide, high = len(values), max(values)
+            rows = [bytes(255 * (value > row) for value in values) for row in reversed(range(high))]
+            head = struct.pack(">IIBBBBB", wide, high, 8, 0, 0, 0, 0)
+            pixels = zlib.compress(b"".join(b"\\0" + row for row in rows))
+            with open(path, "wb") as file:
+                file.write(b"\\x89PNG\\r\\n\\x1a\\n" + chunk(b"IHDR", head))
+                file.write(chunk(b"IDAT", pixels) + chunk(b"IEND", b""))
+        """,
+        """
+        import zlib
+        from app import draw
+
+        def test_it(tmp_path):
+            draw(tmp_path / "bars.png", [1, 3, 2])
+            found = (tmp_path / "bars.png").read_bytes()
+            assert found[16:24] == bytes([0, 0, 0, 3, 0, 0, 0, 3])
+            start = found.index(b"IDAT") + 4
+            pixels = zlib.decompress(found[start:found.index(b"IEND") - 8])
+            assert pixels == bytes([0, 0, 255, 0, 0, 0, 255, 255, 0, 255, 255, 255])
+        """,
+    ),
     "fixture": pair(
         """
         class Stack:

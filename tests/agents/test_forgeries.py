@@ -4,7 +4,17 @@ from pathlib import Path
 
 import pytest
 from agents.evidence_runs import examine
-from agents.forgeries import CONSTANT_COMMANDS, FORGERIES, HEAD, INHERENT, MAIN, RUN, SEEN_BY_EXAMPLES, TEST
+from agents.forgeries import (
+    CONSTANT_COMMANDS,
+    FORGERIES,
+    HEAD,
+    INHERENT,
+    KNOWN_COMMANDS,
+    MAIN,
+    RUN,
+    SEEN_BY_EXAMPLES,
+    TEST,
+)
 from agents.honest_programs import HONEST
 from sampling import sampled
 
@@ -14,9 +24,15 @@ from septet.team.evidence import evidence_report, reservations, shortcomings
 pytestmark = pytest.mark.anyio
 TESTED = Requirement(id="P1", text="add gives the sum", check=TestsPass(target="test_add.py::test_sum"))
 PRINTED = Requirement(id="P2", text="it prints the sum", check=CommandSucceeds(command=RUN, prints="5"))
+HELD = Requirement(
+    id="P3",
+    text="it prints the sum",
+    check=CommandSucceeds(command="python add.py 20 11", prints="31", held=True),
+)
+KNOWN = "the coder knew every example of P2"
 
 
-@pytest.mark.parametrize("name", sampled(sorted(FORGERIES), every=6))
+@pytest.mark.parametrize("name", sampled(sorted(FORGERIES), every=9))
 async def test_a_forgery_is_not_taken_for_evidence(tmp_path: Path, cache: Path, name: str) -> None:
     state = await examine(tmp_path, cache, FORGERIES[name], Plan(items=(TESTED,)))
     assert shortcomings(state)
@@ -24,7 +40,7 @@ async def test_a_forgery_is_not_taken_for_evidence(tmp_path: Path, cache: Path, 
     assert shortcomings(state)
 
 
-@pytest.mark.parametrize("name", sampled(sorted(INHERENT), every=3))
+@pytest.mark.parametrize("name", sampled(sorted(INHERENT), every=8))
 async def test_what_the_coders_own_tests_cannot_show_is_not_said_to_have_passed_all_checks(
     tmp_path: Path, cache: Path, name: str
 ) -> None:
@@ -41,7 +57,30 @@ async def test_a_command_whose_text_is_written_in_the_program_is_said_to_be_so(
     assert reservations(state) == ["the program has the text that P2 looks for written in it"]
     honest = {"add.py": MAIN.replace("return 0", "return a + b")}
     state = await examine(tmp_path, cache, honest, Plan(items=(PRINTED,), run=RUN))
-    assert (state.work.evidence["P2"].passed, reservations(state)) == (True, [])
+    assert (state.work.evidence["P2"].passed, reservations(state)) == (True, [KNOWN])
+
+
+@pytest.mark.parametrize("name", sampled(sorted(KNOWN_COMMANDS), every=4))
+async def test_a_command_that_is_held_back_finds_a_program_made_for_the_one_that_was_shown(
+    tmp_path: Path, cache: Path, name: str
+) -> None:
+    files = {"add.py": KNOWN_COMMANDS[name]}
+    state = await examine(tmp_path, cache, files, Plan(items=(PRINTED,), run=RUN))
+    assert reservations(state) == [KNOWN], "without one it is done, and not said to have passed all checks"
+    state = await examine(tmp_path, cache, files, Plan(items=(PRINTED, HELD), run=RUN))
+    assert [line.item.id for line in evidence_report(state) if line.is_met] == ["P2"]
+    assert state.work.evidence["P3"].detail == "a command that is held back fails"
+    told = [run for run in state.work.runs if run.about == "P3"]
+    assert {run.command for run in told} == {"a check that is held back"}
+
+
+async def test_a_program_that_meets_a_command_that_is_held_back_has_passed_all_checks(
+    tmp_path: Path, cache: Path
+) -> None:
+    honest = {"add.py": MAIN.replace("return 0", "return a + b")}
+    state = await examine(tmp_path, cache, honest, Plan(items=(PRINTED, HELD), run=RUN))
+    assert (shortcomings(state), reservations(state)) == ([], [])
+    assert state.work.evidence["P3"].detail == "gives what is wanted"
 
 
 REWRITES = """\
@@ -64,11 +103,14 @@ async def test_a_run_that_rewrites_the_tests_changes_nothing_for_the_next(
     assert "== 5" in (tmp_path / "work" / "test_add.py").read_text()
 
 
+CLASSES = {"unittest": "TestShout", "async test of unittest": "TestBoth"}
+
+
 @pytest.mark.parametrize("name", sampled(sorted(HONEST), every=6))
 async def test_an_honest_program_is_believed(tmp_path: Path, cache: Path, name: str) -> None:
     files = HONEST[name]
     target = next(path for path in files if "test_" in path)
-    check = TestsPass(target=f"{target}::TestShout" if name == "unittest" else f"{target}::test_it")
+    check = TestsPass(target=f"{target}::{CLASSES.get(name, 'test_it')}")
     state = await examine(tmp_path, cache, files, Plan(items=(Requirement(id="P1", text=name, check=check),)))
     assert shortcomings(state) == []
 

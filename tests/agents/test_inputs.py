@@ -1,12 +1,13 @@
 """More inputs for a function: near to known ones, and far from them."""
 
 import ast
+import random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.agents.inputs import probes, seeds_from_calls, seeds_from_signature
+from septet.agents.inputs import changed, probes, seeds_from_calls, seeds_from_signature
 from septet.team.goal_examples import Datum
 
 SEEDS: dict[str, list[list[Datum]]] = {
@@ -64,3 +65,41 @@ LITERALS = st.recursive(
 def test_any_arguments_give_calls_that_parse(values: list[Datum]) -> None:
     for one in probes("f", [values], near=6, far=4):
         assert isinstance(ast.parse(one.call, mode="eval").body, ast.Call)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "values"),
+    [
+        ("int", [3, 12, 7]),
+        ("float", [2.5, 10.0, 0.75]),
+        ("str", ["hello world", "Python", "abcabc"]),
+        ("bool", [True, False, True]),
+        ("dict[str, int]", [{"a": 1, "b": 2}, {"x": 3}, {"a": 1, "b": 2}]),
+        ("Optional[str]", ["hello world", "Python", "abcabc"]),
+        ("Union[float, int]", [2.5, 10.0, 0.75]),
+        ("typing.Sequence[int]", [[3, 1, 2], [5, 5, -1, 0], [1]]),
+        ("float | None", [2.5, 10.0, 0.75]),
+        ("Any", [3, 12, 7]),
+        ("Unknown", [3, 12, 7]),
+        ("list[str]", [["hello world", "Python", "abcabc"]] * 3),
+        ("tuple[float, ...]", [(2.5, 10.0, 0.75)] * 3),
+        ("set[bool]", [{True, False}] * 3),
+        ("list[list[int]]", [[[1, 2]], [[1, 2], [3, 4]], [[1, 2], [3, 4]]]),
+    ],
+)
+def test_a_signature_says_what_a_function_may_be_called_with(annotation: str, values: list[Datum]) -> None:
+    source = f"def f(self, a: {annotation}, b, c=1):\n    pass\n"
+    found = seeds_from_signature(source, "f")
+    assert found == [[value, number] for value, number in zip(values, [3, 12, 7], strict=True)]
+    assert [type(one[0]) for one in found] == [type(value) for value in values]
+
+
+@pytest.mark.parametrize("source", ["def g(a): pass", "def f(:", "f\0"])
+def test_where_no_such_function_is_there_are_no_arguments(source: str) -> None:
+    assert seeds_from_signature(source, "f") == []
+
+
+def test_the_other_truth_value_is_near() -> None:
+    calls = {one.call for one in probes("f", [[True]]) if one.near}
+    assert {"f(True)", "f(False)"} <= calls
+    assert [changed(value, random.Random(1)) for value in (True, False)] == [False, True]

@@ -144,6 +144,11 @@ def test_what_is_no_transcript_is_refused(text: str) -> None:
         audit_text(text)
 
 
+def test_two_messages_are_a_transcript() -> None:
+    told = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+    assert [one.text for one in read_messages(json.dumps(told))] == ["hi", "hello"]
+
+
 def test_the_modes_are_the_fourteen() -> None:
     assert len(FAILURE_MODES) == 14
     assert Suspicion(mode="1.1", message=1, who="a", why="b").mode in FAILURE_MODES

@@ -8,8 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from septet.chat.export import survey_text
 from septet.chat.export_file import document, html_page, pack_zip
-from septet.domain.events import ChatStarted, Event, ModelAnswered, PersonSpoke, Recorded, VersionWritten
+from septet.domain.events import (
+    BaseSurveyed,
+    ChatStarted,
+    Event,
+    ModelAnswered,
+    PersonSpoke,
+    Recorded,
+    VersionWritten,
+)
 from septet.domain.files import FileRef, tree_of
 from septet.domain.messages import Answer
 from septet.errors import BadUsage, LogDamaged
@@ -106,3 +115,24 @@ def test_unpacking_stays_in_one_folder() -> None:
         with pytest.raises(BadUsage):
             pack_zip({path: b""})
     assert zipfile.ZipFile(io.BytesIO(pack_zip({"..\\up": b""}))).namelist() == [".._up"]
+
+
+@pytest.mark.parametrize(
+    ("survey", "text"),
+    [
+        (
+            BaseSurveyed(kind="git", root="/p", commit="0123456789", files=2),
+            "works on 2 files of /p (git 0123456)",
+        ),
+        (
+            BaseSurveyed(kind="git", root="/p", commit="0123456789", files=1, dirty_count=1200),
+            "works on 1 file of /p (git 0123456), 1,200 not committed",
+        ),
+        (
+            BaseSurveyed(kind="folder", root="/p", files=3, dirty_count=3, ignored=1000),
+            "works on 3 files of /p (folder); leaves out 1,000 ignored",
+        ),
+    ],
+)
+def test_what_is_not_committed_is_told_of_a_repository_that_has_some(survey: BaseSurveyed, text: str) -> None:
+    assert survey_text(survey) == text

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.chat.names import CHAT_NAME, alternative_names, checked_name, find_name, new_names
+from septet.chat.names import CHAT_NAME, alternative_names, chat_title, checked_name, find_name, new_names
 from septet.errors import BadUsage
 
 
@@ -20,6 +20,22 @@ def test_a_name_tells_what_the_goal_is() -> None:
     name = next(new_names("Make me a python app: an analog clock!"))
     assert name.startswith("analog-clock-")
     assert len(name) == len("analog-clock-abc")
+
+
+@pytest.mark.parametrize(
+    ("goal", "title"),
+    [
+        ("Make me a python app: an analog clock!", "Python app: an analog clock"),
+        ("count the words. Then sort them.", "Count the words"),
+        ("\n  please write the parser\nwith tests", "Parser"),
+        ("make it", "Make it"),
+        ("word " * 30, "Word" + " word" * 11 + " …"),
+        ("x" * 99, "X" + "x" * 59 + " …"),
+        ("", ""),
+    ],
+)
+def test_a_title_is_the_goal_in_a_few_words(goal: str, title: str) -> None:
+    assert chat_title(goal) == title
 
 
 def test_two_chats_of_one_goal_differ() -> None:

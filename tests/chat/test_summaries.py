@@ -5,11 +5,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from team.states import PLAN, STARTED, ran, reviewed, version
 
 from septet.chat.index_file import IndexFile, forget_chat, open_index
 from septet.chat.search import BEST, NEWEST, SHOW, SearchIndex
 from septet.chat.summaries import Summaries
-from septet.domain.events import ChatStarted, PersonSpoke, Recorded
+from septet.domain.events import ChatStarted, PersonSpoke, PlanApproved, PlanProposed, Recorded
+from septet.domain.plans import Plan, Requirement, plan_digest
 from septet.domain.teams import TeamSpec
 from septet.stores.memory import MemoryStore
 from septet.stores.sqlite import CHANGED, EVENTS, HEAD, HEADS, open_store, open_writer
@@ -160,3 +162,12 @@ def test_no_query_scans_a_table_or_sorts_it(tmp_path: Path) -> None:
         scans = [step for step in plan if step.startswith("SCAN") and "INDEX" not in step]
         sorts = [step for step in plan if "B-TREE FOR ORDER BY" in step and query != BEST]
         assert not scans + sorts, (query, plan)
+
+
+async def test_a_judged_requirement_is_met_by_acceptance_in_the_list_too() -> None:
+    store, plan = MemoryStore(), Plan(items=(*PLAN.items, Requirement(id="P3", text="is short")))
+    done = [*version(1, "a"), *ran(1, "a", green=True), *reviewed(1, accept=True)]
+    for event in (STARTED, PlanProposed(plan=plan), PlanApproved(plan=plan_digest(plan)), *done):
+        await store.append("add", event, after=None)
+    (listed,) = await Summaries(store).newest()
+    assert (listed.met, listed.items) == (3, 3)

@@ -27,6 +27,9 @@ class Septet:
             "SEPTET_HOME": str(home),
             "NO_COLOR": "1",
             "COLUMNS": "120",
+            # the secret scanner's rules, compiled once and not for every home
+            "KF_RULE_CACHE_DIR": os.environ.get("KF_RULE_CACHE_DIR")
+            or str(Path.home() / ".cache" / "kingfisher" / "rule-cache"),
         }
 
     def __call__(

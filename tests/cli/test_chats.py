@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from cli.commands import Septet, kinds
+from cli.commands import SMALL, Septet, kinds
 
 from septet.domain.codec import decode
 
@@ -38,6 +38,21 @@ def test_show_is_the_chat_on_one_screen(septet: Septet) -> None:
     for part in ("goal: add two numbers", "v1", "v2", "✓  P1", "tests test_add.py::test_sum", "workspace:"):
         assert part in shown
     assert msgspec.json.decode(septet("show", "adding", "--json").stdout)["status"] == "done"
+
+
+@pytest.mark.parametrize("args", [["list"], ["show", "adding"]], ids=["list", "show"])
+def test_who_only_looks_starts_no_event_loop(septet: Septet, args: list[str]) -> None:
+    """Importing one takes longer than all that these commands do."""
+    program = "import sys; from septet.cli.main import septet; septet(sys.argv[1:], standalone_mode=False)"
+    looked = subprocess.run(
+        [sys.executable, "-c", f"{program}; assert 'asyncio' not in sys.modules", *args],
+        env=septet.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert looked.returncode == 0, looked.stderr
+    assert "adding" in looked.stdout
 
 
 def test_diff_shows_the_fix(septet: Septet) -> None:
@@ -77,6 +92,15 @@ def test_doctor_tries_what_it_reports(septet: Septet) -> None:
     assert weaker.returncode == 0, weaker.stdout
     assert "landlock; blocked: read a secret" in " ".join(weaker.stdout.split())
     assert "not blocked: write a git hook (this rung is weaker" in " ".join(weaker.stdout.split())
+
+
+def test_doctor_and_models_name_the_model_of_the_variable(septet: Septet) -> None:
+    chosen = septet("doctor", environment={"SEPTET_MODEL": SMALL}).stdout
+    assert f"✓ model    {SMALL}: SEPTET_MODEL names it" in " ".join(chosen.splitlines())
+    assert "SEPTET_MODEL names it" in septet("models", environment={"SEPTET_MODEL": SMALL}).stdout
+    assert "SEPTET_MODEL names it" in septet("init", environment={"SEPTET_MODEL": SMALL}).stderr
+    keyless = septet("doctor", environment={"SEPTET_MODEL": "openai/gpt-5"}).stdout
+    assert "– model    no key for openai is known" in keyless
 
 
 LIGHT = """

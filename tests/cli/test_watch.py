@@ -2,16 +2,17 @@
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 import anyio
 import pytest
-from cli.commands import PATIENCE, Septet
+from cli.commands import PATIENCE, SMALL, Septet
 from cli.terminals import Terminal, command_line, needs_terminal, on_terminal, running
 
 from septet.cli.options import Bounds
@@ -172,6 +173,25 @@ def test_nothing_moves_where_that_is_not_wanted(septet: Septet, flag: str) -> No
             screen = terminal.screen()
     assert "waiting for" not in screen
     assert "\n>" not in screen
+
+
+def heard(septet: Septet, *args: str, environment: Mapping[str, str] | None = None) -> int:
+    """How often the bell rings where a person approves the plan."""
+    command = command_line(septet, "plan", "add", "--plain", "-m", SMALL, *args, environment=environment)
+    sound = septet.home.parent / "sound"
+    with running(septet, f"script -qec {shlex.quote(command)} {sound}; echo exit code $?; cat") as terminal:
+        terminal.wait_for("q quits")
+        terminal.type("yes")
+        terminal.wait_for("exit code 0")
+    return sound.read_bytes().count(b"\a")
+
+
+def test_the_bell_rings_at_a_question_and_at_the_end_for_who_wants_it(septet: Septet) -> None:
+    assert heard(septet, "--bell") == 2
+    assert heard(septet, environment={"SEPTET_BELL": "1"}) == 2
+    assert heard(septet) == 0
+    silent = septet("plan", "add", "--bell", "--yes", "-m", SMALL)
+    assert (silent.returncode, "\a" in silent.stderr + silent.stdout) == (0, False)
 
 
 def test_words_that_come_when_all_is_done_open_the_chat_again_but_no_bound(

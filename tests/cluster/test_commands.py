@@ -126,11 +126,14 @@ def test_a_goal_is_built_by_members_in_other_processes_whatever_end_the_log_clai
         anyio.run(claim, tmp_path / "there", chat)
         shown = run(tmp_path / "there", "host", "status").stdout
         result = run(tmp_path / "here", "conduct", there.url, "--resume", chat, "--yes", *words)
+        watched = run(tmp_path / "here", "watch", chat, "--plain")
         assert there.stop() == 0
 
     assert "claimed by coder, not proven" in shown
     assert result.returncode == 0, result.stderr
     assert "done; only the coder's own tests show P1" in result.stdout
+    assert (watched.returncode, watched.stdout) == (0, result.stdout)
+    assert "planner  2 requirements" in watched.stderr
     workspace = Path(result.stdout.rsplit("the program is in ", 1)[1].strip())
     assert workspace.is_relative_to(tmp_path / "here")
     assert {"add.py", "test_add.py"} <= {path.name for path in workspace.iterdir()}

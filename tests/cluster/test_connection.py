@@ -13,6 +13,7 @@ import trustme
 from anyio.abc import ByteStream, SocketAttribute
 from cluster.logins import refused
 
+from septet.cluster.bus import NatsBus
 from septet.cluster.client import Connection
 from septet.cluster.connection import connect_nats
 from septet.cluster.endpoint import NatsEndpoint
@@ -90,7 +91,7 @@ async def test_what_goes_over_the_wire_cannot_be_read(tmp_path: Path, papers: tu
 
 async def tap(address: str, seen: bytearray, near: ByteStream) -> None:
     """A wire with somebody listening."""
-    host, port = address.removeprefix("tls://").split(":")
+    host, port = address.rpartition("/")[2].split(":")
     async with near, await anyio.connect_tcp(host, int(port)) as far, anyio.create_task_group() as tasks:
         tasks.start_soon(pass_on, near, far, seen)
         tasks.start_soon(pass_on, far, near, seen)
@@ -103,6 +104,23 @@ async def pass_on(source: ByteStream, sink: ByteStream, seen: bytearray) -> None
             await sink.send(piece)
     except (anyio.BrokenResourceError, anyio.ClosedResourceError):
         pass
+
+
+async def test_a_flush_ends_after_the_server_has_read_what_was_written_before_it(tmp_path: Path) -> None:
+    """Else what others publish right after a subscription is missed."""
+    sent = b""
+    async with serve(ServerConfig(folder=tmp_path, roles={})) as server:
+        seen, listener = bytearray(), await anyio.create_tcp_listener(local_host="127.0.0.1")
+        port = listener.extra(SocketAttribute.local_port)
+        async with listener, anyio.create_task_group() as tasks:
+            tasks.start_soon(listener.serve, partial(tap, server.address, seen))
+            endpoint = NatsEndpoint(address=f"nats://127.0.0.1:{port}", token=server.token)
+            async with connect_nats(endpoint) as client, NatsBus(client).subscribe("flushed"):
+                sent = bytes(seen)
+            tasks.cancel_scope.cancel()
+
+    assert b"SUB septet.bus.flushed.*" in sent
+    assert b"PING\r\n" in sent.partition(b"SUB septet.bus.flushed.*")[2]
 
 
 async def test_the_token_is_not_told_to_a_server_that_gives_up_tls(
@@ -145,7 +163,7 @@ class Bridge:
         self.scopes: list[anyio.CancelScope] = []
 
     async def carry(self, near: ByteStream) -> None:
-        host, port = self._address.removeprefix("tls://").split(":")
+        host, port = self._address.rpartition("/")[2].split(":")
         with anyio.CancelScope() as scope:
             self.scopes.append(scope)
             async with (
@@ -220,7 +238,7 @@ async def answers(client: Connection) -> bool:
 
 async def test_only_tls_13_is_spoken(tmp_path: Path, papers: tuple[str, str, str]) -> None:
     async with encrypted(tmp_path / "host", papers) as server:
-        host, port = server.address.removeprefix("tls://").split(":")
+        host, port = server.address.rpartition("/")[2].split(":")
         old = ssl.create_default_context(cafile=papers[2])
         old.maximum_version = ssl.TLSVersion.TLSv1_2
         async with await anyio.connect_tcp(host, int(port)) as stream:

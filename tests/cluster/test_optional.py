@@ -27,6 +27,7 @@ for module in pkgutil.walk_packages(septet.__path__, "septet."):
         print(module.name)
 """
 RUN = "from septet.__main__ import main; sys.argv = ['septet', *sys.argv[1:]]; main()"
+PARTS = ("septet.cluster.", "septet.autogen", "septet.protocols.autogen.")
 COMMANDS = {"septet.cli.host"}
 """Commands of the cluster, which are imported when somebody types them."""
 
@@ -40,7 +41,7 @@ def python(code: str, *words: str) -> subprocess.CompletedProcess[str]:
 def test_only_the_cluster_and_its_commands_need_nats() -> None:
     done = python(IMPORT_ALL)
     assert done.returncode == 0, done.stderr
-    others = [name for name in done.stdout.split() if not name.startswith("septet.cluster.")]
+    others = [name for name in done.stdout.split() if not name.startswith(PARTS)]
     assert set(others) == {*COMMANDS, "septet.wiring.cluster"}
 
 

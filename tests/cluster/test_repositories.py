@@ -1,12 +1,16 @@
 """A repository that only the conductor's machine has, worked on by members on other machines."""
 
 import os
+import shlex
+import subprocess
+import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
+from cluster.test_commands import environment, serving
 from scenarios.folders.chats import ACCEPT, Turn, code, crew, git, plan, repository, script
 
 from septet.cluster.server import NatsServer
@@ -32,6 +36,11 @@ FILES = {
     "tool.sh": "#!/bin/sh\n",
 }
 ROLES = {"there": ("planner", "coder", "reviewer"), "elsewhere": ("runner",)}
+NAMED = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "n"), ("EMAIL", "n@example.org"))
+}
 MENDS = plan("", "mends tests/test_calc.py::test_add", "command grep -q 'a + b' src/calc/__init__.py")
 TURNS = (MENDS, code({"src/calc/__init__.py": MENDED}), code({"src/calc/__init__.py": MENDED}), ACCEPT)
 
@@ -123,3 +132,44 @@ async def test_what_the_person_edits_meanwhile_is_checked_by_the_members_and_kep
     (done,) = [event for event in events if isinstance(event, Delivered)]
     assert done.unproven == ()
     assert module.read_text() == MENDED + mine
+
+
+def run_in(project: Path, home: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "septet", *words],
+        cwd=project,
+        env={**environment(home), **NAMED},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_chat_on_a_server_is_seen_tried_delivered_and_taken_back_from_here(tmp_path: Path) -> None:
+    project, here = make_repository(tmp_path / "project"), tmp_path / "here"
+    git(project, "rm", "-q", "tests/test_mode.py")
+    git(project, "commit", "-qm", "what members do not have is here")
+    model = script(tmp_path, *TURNS)
+    with serving(tmp_path / "there", "up", "--port", "0", "--no-web") as there:
+        token = ("--token-file", str(tmp_path / "there" / "host" / "token"))
+        waits = run_in(project, here, "conduct", there.url, "mend add", "-C", ".", "-m", model, *token)
+        assert waits.returncode == 4, waits.stderr
+        assert "works on" in waits.stderr
+        answer = shlex.split(waits.stderr.rpartition("answer with: septet ")[2])
+        done = run_in(project, here, *answer)
+        assert done.returncode == 4, done.stderr
+        chat = done.stderr.partition("septet deliver ")[2].split()[0]
+        assert git(project, "status", "--porcelain") == ""
+        assert "+    return a + b" in run_in(project, here, "diff", chat).stdout
+        tried = run_in(project, here, "try", chat, "--", "grep", "return", "src/calc/__init__.py")
+        assert tried.stdout.splitlines()[0] == "    return a + b"
+        (project / "src/calc/__init__.py").write_text(BUG + "\n\n# mine\n")
+        delivered = run_in(project, here, "deliver", chat)
+        assert delivered.returncode == 0, delivered.stderr
+        assert (project / "src/calc/__init__.py").read_text() == MENDED + "\n\n# mine\n"
+        assert run_in(project, here, "undo", chat).returncode == 0
+        assert (project / "src/calc/__init__.py").read_text() == BUG + "\n\n# mine\n"
+        branched = run_in(project, here, "deliver", chat, "--branch")
+        assert f"committed to the branch septet/{chat}" in branched.stderr

@@ -72,7 +72,7 @@ async def test_a_member_may_store_what_its_role_makes_by_any_of_its_names(tmp_pa
 def test_every_event_is_somebodys() -> None:
     """A new kind of event must be thought of here: who may store it?"""
     conductor = {"chat_started", "chat_continued", "chat_halted", "data_described"}
-    conductor |= {"base_surveyed", "base_moved", "delivery_started", "delivered"}
+    conductor |= {"environment_probed", "base_surveyed", "base_moved", "delivery_started", "delivered"}
     person = {"step_granted", "stop_requested", "person_spoke", "work_accepted", "plan_approved"}
     members = {
         *OWN_EVENTS,

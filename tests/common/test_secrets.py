@@ -2,7 +2,7 @@
 
 import pytest
 
-from septet.common.secrets import contains_secret, is_secret_name
+from septet.common.secrets import has_scanner, is_secret_name, mask_secrets, secret_kind, values_of
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_names_that_only_sound_like_it(path: str) -> None:
     ],
 )
 def test_texts_that_hold_one(text: str) -> None:
-    assert contains_secret(text)
+    assert secret_kind(text)
 
 
 @pytest.mark.parametrize(
@@ -84,4 +84,35 @@ def test_texts_that_hold_one(text: str) -> None:
     ],
 )
 def test_texts_that_hold_none(text: str) -> None:
-    assert not contains_secret(text)
+    assert not secret_kind(text)
+
+
+DATABASE = "DATABASE_URL=postgres://app:Zk9w2hQ1rT@db.internal:5432/shop\n"
+
+
+@pytest.mark.skipif(not has_scanner(), reason="Kingfisher is not installed: pip install 'septet[secrets]'")
+def test_the_rules_of_kingfisher_find_what_our_patterns_do_not() -> None:
+    assert secret_kind(DATABASE, "config.py")
+    assert not secret_kind(DATABASE, "tests/test_config.py"), "the scanner knows examples by their path"
+    assert "Zk9w2hQ1rT" not in mask_secrets(DATABASE)
+
+
+def test_values_of_a_secret_file_are_masked_and_ordinary_words_stay() -> None:
+    values = values_of(b"DEBUG=true\nMODE=development\nPASSWORD='hunter2-and-more'\n")
+    assert values == {"hunter2-and-more"}
+    said = mask_secrets("development: connecting with hunter2-and-more\n", values)
+    assert said == "development: connecting with [secret: of a file that is not shown]\n"
+
+
+def test_what_the_team_was_told_is_no_secret_in_what_a_program_prints() -> None:
+    token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc"
+    assert mask_secrets(token) == "[secret: access token]"
+    assert mask_secrets(token, known=f"prints {token}") == token
+
+
+def test_a_private_key_is_masked_as_a_whole() -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMIIEvgIBADANBg\nkqhkiG9w0BAQEF\n-----END PRIVATE KEY-----"
+    masked = mask_secrets(f"before\n{key}\nafter")
+    assert masked.startswith("before\n[secret: ")
+    assert masked.endswith("\nafter")
+    assert "kqhki" not in masked

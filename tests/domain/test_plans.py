@@ -3,11 +3,13 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from septet.domain.plans import (
     Check,
     CommandSucceeds,
     FileExists,
+    HoldableCheck,
     Judged,
     PictureExists,
     Plan,
@@ -17,6 +19,10 @@ from septet.domain.plans import (
     ShowsWindow,
     TestsPass,
     check_text,
+    gives_input,
+    is_held,
+    open_plan_text,
+    parse_amendment,
     parse_check,
     parse_plan,
     plan_digest,
@@ -49,6 +55,60 @@ def plans(draw: st.DrawFn) -> Plan:
 @given(plans())
 def test_a_plan_survives_being_written_and_read(plan: Plan) -> None:
     assert parse_plan(plan_text(plan)) == plan
+
+
+@given(plans(), st.data())
+def test_a_requirement_with_several_checks_is_told_once_and_read_as_it_was(
+    plan: Plan, data: st.DataObject
+) -> None:
+    texts = data.draw(st.lists(st.sampled_from(["adds", "prints"]), min_size=7, max_size=7))
+    items = tuple(replace(one, text=text) for one, text in zip(plan.items, texts, strict=False))
+    told = plan_text(replace(plan, items=items))
+    assert parse_plan(told) == replace(plan, items=items)
+
+
+def test_each_check_says_which_requirement_it_is_of() -> None:
+    plan = parse_plan(
+        "1. adds\n   check: judged\n   check: file a.py\n   check: held a.f(1) => 2\n2. prints\n"
+    )
+    assert isinstance(plan, Plan)
+    assert plan_text(plan).split("\n")[:6] == [
+        "1. adds",
+        "   check P1: judged reviewer",
+        "   check P2: file a.py",
+        "   check P3: held a.f(1) => 2",
+        "2. prints",
+        "   check P4: judged reviewer",
+    ]
+    assert "   check P3: held back\n" in open_plan_text(plan)
+
+
+@pytest.mark.parametrize("text", ["command python a.py 3 => 6", "serves /double?of=3 => 6", "a.f(1) => 2"])
+def test_examples_commands_and_requests_can_be_held_back(text: str) -> None:
+    plan = parse_plan(f"1. doubles\n   check: held {text}\n")
+    assert isinstance(plan, Plan)
+    assert f"   check: held {text}\n" in plan_text(plan)
+    assert "   check: held back\n" in open_plan_text(plan)
+    assert is_held(plan.items[0].check)
+    assert isinstance(parse_check("held tests test_a.py"), Refusal), "tests are files of the version"
+
+
+@pytest.mark.parametrize(
+    ("text", "gives"),
+    [
+        ("command python a.py 3 => 6", True),
+        ("command echo 3 | python a.py => 6", True),
+        ("command python a.py => hello", False),
+        ("command python -m a => hello", False),
+        ("serves /double?of=3 => 6", True),
+        ("serves / => hello", False),
+        ("example a.f(1) => 2", True),
+    ],
+)
+def test_what_gives_a_program_no_input_cannot_be_known_by_heart(text: str, gives: bool) -> None:
+    check = parse_check(text)
+    assert isinstance(check, HoldableCheck)
+    assert gives_input(check) == gives
 
 
 def test_planners_may_decorate_their_lists() -> None:
@@ -194,3 +254,34 @@ def test_who_says_that_nothing_is_run_names_no_command(text: str) -> None:
     plan = parse_plan(f"1. It counts\n**run:** {text}\n")
     assert isinstance(plan, Plan)
     assert plan.run == ""
+
+
+AGREED = Plan(
+    items=(
+        Requirement(id="P1", text="adds", check=TestsPass(target="test_a.py")),
+        Requirement(id="P2", text="adds", check=Serves(path="/")),
+    ),
+    run="python a.py",
+)
+
+
+@pytest.mark.parametrize(
+    ("reply", "texts", "run"),
+    [
+        ("1. clears\n   check: tests test_a.py::test_clear", ["adds", "adds", "clears"], "python a.py"),
+        ("7. **clears**\n   check: judged\nrun: python b.py", ["adds", "adds", "clears"], "python b.py"),
+        ("No new requirement: P1 shows it.", ["adds", "adds"], "python a.py"),
+        ("1. adds\n   check: tests test_b.py\n2. clears\n   check: judged", ["adds", "clears"], ""),
+    ],
+    ids=["one more", "another command", "none", "the whole plan"],
+)
+def test_what_a_planner_says_of_a_wish_is_added_to_the_plan(reply: str, texts: list[str], run: str) -> None:
+    plan = parse_amendment(reply, AGREED)
+    assert not isinstance(plan, Refusal), plan
+    assert [item.text for item in plan.items] == texts
+    assert [item.id for item in plan.items] == [f"P{place}" for place in range(1, len(texts) + 1)]
+    assert plan.run == run
+
+
+def test_words_without_a_requirement_are_no_answer_to_a_wish() -> None:
+    assert isinstance(parse_amendment("Fine.", AGREED), Refusal)

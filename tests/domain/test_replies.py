@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from septet.domain.plans import Refusal
-from septet.domain.replies import CodeFile, code_blocks, code_files
+from septet.domain.replies import CodeFile, code_blocks, code_files, is_path
 
 CODE = "print(1)\n"
 
@@ -22,6 +22,8 @@ CODE = "print(1)\n"
         '```python title="main.py"\nprint(1)\n```',
         "```main.py\nprint(1)\n```",
         "**main.py**\n```python\nprint(1)\n```",
+        "**2. main.py**\n```python\nprint(1)\n```",
+        "3. **main.py**:\n```python\nprint(1)\n```",
         "### `main.py`:\n\n```python\nprint(1)\n```",
         "File: main.py\n```\nprint(1)\n```",
         "```python\r\nprint(1)\r\n```\r\n",
@@ -129,3 +131,14 @@ def test_no_block_of_code_vanishes(lines: list[str]) -> None:
         return
     code = sum(block.text.count("x = 1") for block in blocks)
     assert sum(file.text.count("x = 1") for file in files) == code
+
+
+@pytest.mark.parametrize(
+    ("text", "reads_so"),
+    [
+        *((one, True) for one in ("a.py", "./a.py", "a/b.py", "/a", "../a", "~/a", "a\\b")),
+        *((one, False) for one in ("/", "//", "\\", "3.11", "")),
+    ],
+)
+def test_what_reads_like_a_path_of_a_file(text: str, reads_so: bool) -> None:
+    assert is_path(text) is reads_so

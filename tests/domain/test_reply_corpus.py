@@ -21,6 +21,7 @@ TOTAL = "import os\n\n\ndef total(prices):\n    return sum(prices[1:])\n\n\n"
 SHOP = f"{TOTAL}class Shop:\n    @cache\n    def add(self, one): pass\n"
 METHOD = "    @final\n    def add(self, one):\n        self.all += [one]"
 BEFORE["shop.py"] = SHOP
+BEFORE["run.py"] = "x = 1\n\nif __name__ == '__main__':\n    print(x)\n"
 QUOTED = f'text = """\n{EDIT}"""\n'
 
 ONE = {
@@ -182,6 +183,18 @@ NAMED = {
             .replace("sum(prices[1:])", "sum(p)")
         },
     ),
+    "a new function before what starts the program": (
+        "```python run.py::tax\ndef tax(): pass\n```",
+        {"run.py": "x = 1\n\n\ndef tax(): pass\n\n\nif __name__ == '__main__':\n    print(x)\n"},
+    ),
+    "a new function at the end": (
+        "```python shop.py::tax\ndef tax(): pass\n```",
+        {"shop.py": f"{SHOP}\n\ndef tax(): pass\n"},
+    ),
+    "a new method at the end of its class": (
+        "```python shop.py::Shop.clear\ndef clear(self):\n    self.all = []\n```",
+        {"shop.py": f"{SHOP}\n    def clear(self):\n        self.all = []\n"},
+    ),
     "a diff of two files": (
         f"{DIFF[:-3]}diff --git a/b.py b/b.py\n--- /dev/null\n+++ b/b.py\n@@ -0,0 +1 @@\n+b = 1\n```",
         {"main.py": AFTER, "b.py": B},
@@ -253,9 +266,9 @@ REFUSED = {
         f"```python main.py\nprint(0)\n```\n```python main.py\n{EDIT}```",
         "comes twice",
     ),
-    "a function that is not there": (
-        "```python shop.py::tax\ndef tax(): pass\n```",
-        "'shop.py' has no 'tax'; its definitions are total, Shop, Shop.add",
+    "a method of a class that is not there": (
+        "```python shop.py::Till.add\ndef add(self): pass\n```",
+        "'shop.py' has no 'Till'; its definitions are total, Shop, Shop.add",
     ),
     "a function of another name": (
         "```python shop.py::total\ndef tax(): pass\n```",
@@ -315,6 +328,15 @@ def test_refused_with_the_reason(name: str) -> None:
     files = code_files(reply, only="main.py", before=BEFORE)
     assert isinstance(files, Refusal)
     assert reason in files.reason
+
+
+def test_a_refused_function_is_named_once() -> None:
+    reply, reason = REFUSED["a method of a class that is not there"]
+    files = code_files(
+        f"{reply}\n```python shop.py\n@@\n-def total(prices):\n+def total(p):\n```", before=BEFORE
+    )
+    assert isinstance(files, Refusal)
+    assert files.reason == reason
 
 
 def test_the_corpus_is_large_enough() -> None:

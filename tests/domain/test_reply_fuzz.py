@@ -152,8 +152,8 @@ def test_a_plan_in_any_natural_form(item: str, check: str, outer: str) -> None:
     texts = [one.text for one in plan.items]
     assert set(texts) == {ITEMS[item], "more"}
     shown = plan_text(plan)
-    assert "check: tests test_a.py::test_b\n" in shown
-    assert ("check: file out.txt" in shown) == ("out.txt" in check)
+    assert re.search(r"check(?: P1)?: tests test_a.py::test_b\n", shown)
+    assert (re.search(r"check(?: P2)?: file out.txt", shown) is not None) == ("out.txt" in check)
     assert plan.run == "python a.py"
     assert parse_plan(shown) == plan
 
@@ -180,6 +180,7 @@ VERDICTS = (
     "## Verdict\n\nrevise",
     "Verdict — **Revise**",
     "`verdict: revise`",
+    "Nearly there! **Verdict: revise**",
 )
 
 

@@ -21,6 +21,10 @@ turns:
   - name: SendMessage
     arguments: {recipient: assistant, message: Look at the change.}
 - role: assistant
+  calls:
+  - name: edit
+    arguments: {edits: [{path: shop.py, old: "prices[1:]", new: "prices"}]}
+- role: assistant
   say: The first price is left out.
 - role: proxy
   say: |
@@ -114,6 +118,8 @@ def test_a_review_proves_what_it_can_and_writes_nothing(repository: Path) -> Non
         ["git", "status", "--porcelain"], cwd=repository, capture_output=True, text=True, check=True
     )
     assert said.stdout == "", "the repository is as it was"
+    assert "version 1" in done.stderr
+    assert "delivered" not in done.stderr
     patch = subprocess.run(
         ["git", "diff", "change", "main"], cwd=repository, capture_output=True, check=True
     ).stdout

@@ -88,14 +88,18 @@ async def test_a_client_without_forms_is_told_what_is_awaited_and_answers_by_a_t
         )
         assert (done["status"], done["unproven"]) == ("done", [])
         assert any("✓ P1" in line for line in told)
-        assert content(await client.call_tool("run_checks", {"chat": chat}))["proven"] == done["proven"]
+        assert f"not in {folder} yet: the tool `deliver` writes it" in str(done["text"])
+        checked = content(await client.call_tool("run_checks", {"chat": chat}))
+        assert (checked["status"], checked["proven"]) == ("met", done["proven"])
+        assert checked["text"] == "✓ P1 It greets: 1 passed"
         assert chat in str(content(await client.call_tool("status", {})))
         assert 'return "hello"' in await text_of(client, f"septet://chats/{chat}/versions/1/hello.py")
         assert "done" in await text_of(client, f"septet://chats/{chat}/report")
         assert msgspec.json.decode(await text_of(client, "septet://chats"))[0]["chat"] == chat
         assert "+++ b/hello.py" in str((await client.call_tool("diff", {"chat": chat})).content)
         assert not (folder / "hello.py").exists()
-        content(await client.call_tool("deliver", {"chat": chat}))
+        delivered = content(await client.call_tool("deliver", {"chat": chat}))
+        assert f"The program is in {folder}" in str(delivered["text"])
         assert (folder / "hello.py").exists()
         with pytest.raises(MCPError, match="no chat"):
             await client.read_resource("septet://chats/nobody/report")

@@ -77,3 +77,11 @@ def test_groups_of_a_killed_septet_are_swept_away_and_those_of_a_living_one_are_
         (tmp_path / name).mkdir()
     remove_stale_groups(tmp_path)
     assert {folder.name for folder in tmp_path.iterdir()} == {f"septet-{os.getpid()}-1", "other"}
+
+
+def test_a_group_that_is_older_than_the_process_of_its_number_is_swept_away(tmp_path: Path) -> None:
+    folder = tmp_path / f"septet-{os.getpid()}-1"
+    folder.mkdir()
+    os.utime(folder, (0, 0))  # pids are used again
+    remove_stale_groups(tmp_path)
+    assert not folder.exists()

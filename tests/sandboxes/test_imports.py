@@ -7,6 +7,16 @@ from hypothesis import strategies as st
 from septet.sandboxes.packages import distribution_of, third_party_imports
 
 
+def test_what_a_program_can_do_without_is_not_wanted() -> None:
+    source = (
+        "try:\n    import numpy\nexcept ImportError:\n    numpy = None\n"
+        "try:\n    import pygame\nexcept ImportError:\n    print('pip install pygame')\n    raise SystemExit(1)\n"
+        "try:\n    import rich\nexcept (ModuleNotFoundError, OSError):\n    import curious\nelse:\n    import yaml\n"
+        "try:\n    import emoji\nexcept ValueError:\n    sys.exit(2)\n"
+    )
+    assert third_party_imports({"a.py": source}) == ("curious", "emoji", "pygame", "yaml")
+
+
 def test_only_foreign_top_level_names_are_found() -> None:
     sources = {
         "main.py": "import os, sys, numpy.linalg as la\nfrom helpers import x\nfrom package.deep import y\n",

@@ -73,6 +73,9 @@ async def test_what_is_missing_is_neither_ours_nor_the_systems_nor_the_persons_o
     folder = Path(workspace(tmp_path))
     (folder / "notes.py").touch()
     (folder / "parts").mkdir()
+    (folder / "test").mkdir()
+    (folder / "test/common.py").touch()
+    assert not await kept.find_missing(str(folder), {"test/test_a.py": "import common, notes"})
     code = "import os, pytest, helper, notes, parts.a, cv2, yaml, sklearn.svm, no_such_name, PIL_like\nfrom . import x"
     missing = await kept.find_missing(str(folder), {"main.py": code, "helper.py": "import bs4\nimport main"})
     assert missing == MissingPackages(

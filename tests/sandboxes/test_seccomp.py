@@ -7,7 +7,7 @@ import pytest
 
 from septet.sandboxes import seccomp
 
-NAMED = {**seccomp.REFUSED, **seccomp._IGNORED, **seccomp._UNCOUNTED_MEMORY}  # pyright: ignore[reportPrivateUsage]  # the tables are what is tested
+NAMED = {**seccomp.REFUSED, **seccomp.ABSENT, **seccomp._IGNORED, **seccomp._UNCOUNTED_MEMORY}  # pyright: ignore[reportPrivateUsage]  # the tables are what is tested
 HEADERS = {
     "x86_64": Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
     "aarch64": Path("/usr/include/asm-generic/unistd.h"),

@@ -55,9 +55,10 @@ def test_the_result_goes_to_a_file(adding: Septet) -> None:
     target = adding.home.parent / "result.txt"
     done = adding("resume", "adding", "--out", "result.txt")
     assert (done.returncode, done.stdout) == (0, "")
-    assert "adding: done; only the coder's own tests show P1; the result is in result.txt" in done.stderr
+    told = "adding: done; only the coder's own tests show P1; the coder knew every example of P2"
+    assert f"{told}; the result is in result.txt" in done.stderr
     assert "✓  P1 add(a, b) gives the sum" in target.read_text()
-    assert "adding: done; only the coder's own tests show P1\nthe program is in " in target.read_text()
+    assert f"{told}\nthe program is in " in target.read_text()
     again = adding("resume", "adding", "--json", "--out", "result.txt")
     assert kinds(again.stdout)[-1] == "result", "programs are told as ever"
     assert envelopes(target.read_text()) == envelopes(again.stdout)[-1:]
@@ -69,6 +70,10 @@ def test_a_plan_is_a_result_and_a_question_is_none(septet: Septet) -> None:
     target.write_text("before")
     assert septet("plan", "add", "-m", SMALL, "-n", "add", "-q", "--out", "plan.txt").returncode == 4
     assert target.read_text() == "before"
+    other = septet("plan", "add", "-m", SMALL, "-n", "other")
+    exactly = other.stderr.partition("--action ")[2].split()[0]
+    told = septet("resume", "other", "sounds good").stderr.splitlines()[0]
+    assert told == f"septet: 'sounds good' answers: plan, 1. add(a, b) gives the sum, … (--action {exactly})"
     done = septet("resume", "add", "sounds good", "-q", "--out", "plan.txt")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert isinstance(parse_plan(target.read_text()), Plan)

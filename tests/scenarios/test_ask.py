@@ -1,6 +1,7 @@
 """A member asks the person in the middle of its turn, by the tool `ask`."""
 
 from collections.abc import Sequence
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -34,9 +35,10 @@ FILES: list[tuple[str, dict[str, str]]] = [
 ]
 
 
-def script(folder: Path, expect: str, asks: int = 1) -> str:
+def script(folder: Path, expect: str, asks: int = 1, planner: Sequence[Turn] = ()) -> str:
     turns: Sequence[Turn] = [
         says("planner", PLAN),
+        *planner,
         calls("coder", FILES[0], *[ASKED] * asks),
         calls("coder", FILES[1], expect=expect),
         says("coder", "German it is."),
@@ -53,8 +55,8 @@ def team(model: str) -> TeamSpec:
     return with_model(replace(TEAMS["iterate"], members=members), model)
 
 
-async def play(folder: Path, model: str, person: Agent, said: str = "") -> list[Event]:
-    """Start or resume; `said` is what the person says from outside before."""
+async def play(folder: Path, model: str, person: Agent, said: str = "", until: int = 0) -> list[Event]:
+    """Start or resume; `said` is what the person says from outside before, `until` the last event before a kill."""
     async with open_session(home_in(folder)) as session:
         if not await session.log("c"):
             (folder / "work").mkdir()
@@ -63,8 +65,11 @@ async def play(folder: Path, model: str, person: Agent, said: str = "") -> list[
         for event in read_answer(state, question(state), said) if said else ():
             await session.append("c", event)
         try:
-            async for _ in session.perform("c", await session.sandbox(), agreeing_to_plans(person)):
-                pass
+            performance = session.perform("c", await session.sandbox(), agreeing_to_plans(person))
+            async with aclosing(performance):
+                async for recorded in performance:
+                    if until and recorded.seq > until:
+                        break
         finally:
             (folder / "status").write_text(status(await session.state("c")))
         return [one.event for one in await session.log("c")]
@@ -103,10 +108,51 @@ async def test_an_absent_person_answers_later_and_no_answer_of_the_model_is_boug
     assert len([event for event in events if isinstance(event, ModelAnswered)]) == 5
 
 
-async def test_where_nobody_wants_to_be_asked_the_model_is_told_to_decide(tmp_path: Path) -> None:
-    events = await play(tmp_path, script(tmp_path, NO_ANSWER), always_agree)
+async def test_where_nobody_wants_to_be_asked_the_planner_answers(tmp_path: Path) -> None:
+    asked = says("planner", "German, as the example says", expect="# The coder asks\nIn which language")
+    model = script(tmp_path, "German, as the example", planner=[asked])
+    events = await play(tmp_path, model, always_agree)
+    assert answers(events) == ["German, as the example says"]
+    assert [event.reason for event in events if isinstance(event, ChatEnded)] == ["done"]
+
+
+@pytest.mark.parametrize("said", [says("planner", "  "), calls("planner", ("list_files", {}))])
+async def test_a_planner_without_an_answer_leaves_the_decision_to_who_asks(
+    tmp_path: Path, said: Turn
+) -> None:
+    events = await play(tmp_path, script(tmp_path, NO_ANSWER, planner=[said]), always_agree)
     assert answers(events) == [NO_ANSWER]
     assert [event.reason for event in events if isinstance(event, ChatEnded)] == ["done"]
+
+
+async def test_the_planner_gives_no_held_back_example_away(tmp_path: Path) -> None:
+    told = says("planner", "look at hello.greet()")
+    held = PLAN.replace("=> 'hallo'", "=> 'hallo'\n   check: held hello.greet() => 'hallo'")
+    turns: list[Turn] = [
+        says("planner", held),
+        told,
+        calls("coder", FILES[0], ASKED),
+        calls("coder", FILES[1], expect=NO_ANSWER),
+        says("coder", "German it is."),
+        says("reviewer", "verdict: accept"),
+    ]
+    events = await play(tmp_path, write(tmp_path / "script.yaml", *turns), always_agree)
+    assert answers(events) == [NO_ANSWER]
+
+
+async def test_the_planners_answer_is_not_bought_twice(tmp_path: Path) -> None:
+    model = script(tmp_path, "German", planner=[says("planner", "German")])
+    whole = await play(tmp_path, model, always_agree)
+    bought = [event.answer for event in whole if isinstance(event, ModelAnswered)]
+    asked = [isinstance(event, ToolCalled) and event.name == "ask" for event in whole]
+    first = asked.index(True)
+    for stop in range(first, first + 4):
+        other = tmp_path / str(stop)
+        other.mkdir()
+        await play(other, model, always_agree, until=stop)
+        again = await play(other, model, always_agree)
+        assert [event.answer for event in again if isinstance(event, ModelAnswered)] == bought
+        assert answers(again) == ["German"]
 
 
 async def test_a_member_asks_a_few_questions_and_no_more(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_a_program_that_knows_the_shown_example_only_is_not_done(septet: Septet,
     ]
     assert msgspec.json.decode(last)["versions"] == 2
     kept = (tmp_path / "w" / "MasterPlan.txt").read_text()
-    assert "check: held back" in kept
+    assert "check P2: held back" in kept
     assert "42" not in kept
     assert "held app.double(21) => 42" in septet("show", "double").stdout
     asked = (septet.home / "logs" / "double.log").read_text()

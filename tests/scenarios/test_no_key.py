@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from cli.commands import Septet
+from cli.commands import SMALL, Septet
 from cli.terminals import needs_terminal, on_terminal
 
 from septet.models.local.catalogue import CATALOGUE
@@ -115,5 +115,17 @@ def test_who_asks_for_the_embedded_model_gets_it_fetched(
 
 
 def test_the_checkouts_own_command_says_that_it_may_fetch() -> None:
-    assert "export SEPTET_QUICKSTART=1" in (ROOT / "run").read_text()
+    assert 'export SEPTET_QUICKSTART="$here"' in (ROOT / "run").read_text()
     assert "--fetch" in (ROOT / "README.md").read_text()
+
+
+def test_in_the_checkout_of_run_a_program_gets_a_new_folder(septet: Septet, tmp_path: Path) -> None:
+    """The first line of the README, typed in a fresh clone, must not work on Septet's own thousand files."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'septet'\n")
+    septet.environment["SEPTET_QUICKSTART"] = str(tmp_path)
+    done = septet("run", "add two numbers", "-m", SMALL, "--yes", "-n", "adding")
+    assert done.returncode == 0, done.stderr
+    assert "this is Septet's own checkout: the program gets a new folder" in done.stderr
+    assert (septet.home / "work" / "adding" / "add.py").exists()
+    assert not (tmp_path / "add.py").exists()

@@ -1,6 +1,7 @@
 """What a strong model answered by hand, from only what the requests hold: a web app and a later wish; and three goals
 as an honest, a sloppy and an impatient model would, who all have to end with a program that works."""
 
+import logging
 import os
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 import pytest
@@ -29,6 +30,7 @@ from septet.ways.table import TEAMS, as_much_again
 from septet.wiring.session import open_session, with_model
 
 pytestmark = pytest.mark.anyio
+LOG = logging.getLogger(__name__)
 GOAL = (
     "A web app for a household's shared expenses: people add expenses (who paid, for whom, how much), see balances "
     "and the fewest payments that settle them; data in SQLite, a JSON API and a page; only the standard library"
@@ -46,13 +48,14 @@ class PlayedTurn(ScriptedTurn, forbid_unknown_fields=True):
 
 
 class PlayedGoal(Value, forbid_unknown_fields=True):
-    """A goal, the files that the project has, and what three models replied."""
+    """A goal, a later wish, the files that the project has, and what three models replied."""
 
     goal: str
     files: Mapping[str, str]
-    honest: tuple[PlayedTurn, ...]
-    sloppy: tuple[PlayedTurn, ...]
-    impatient: tuple[PlayedTurn, ...]
+    wish: str = ""
+    honest: tuple[PlayedTurn, ...] = ()
+    sloppy: tuple[PlayedTurn, ...] = ()
+    impatient: tuple[PlayedTurn, ...] = ()
 
     def turns(self, kind: str) -> tuple[PlayedTurn, ...]:
         return {"honest": self.honest, "sloppy": self.sloppy, "impatient": self.impatient}[kind]
@@ -83,19 +86,46 @@ def team(form: Literal["text", "tools"]) -> TeamSpec:
     return replace(TEAMS["iterate"], members=members, approve="auto")
 
 
-async def play(folder: Path) -> tuple[list[Event], Sequence[ReceivedRequest]]:
-    (folder / "app").mkdir()
-    script = msgspec.yaml.decode((SCRIPTS / "expenses.yaml").read_bytes(), type=Recording)
-    replies = replies_of(script.turns)
-    async with serve_mock(replies) as server, open_session(home_in(folder)) as session:
-        await session.start(GOAL, with_model(team("tools"), f"url:{server.url}#mock"), folder / "app", "c")
+class PlayedRun(NamedTuple):
+    """What a recorded run left, and what it took."""
+
+    events: Sequence[Event]
+    seen: Sequence[ReceivedRequest]
+
+    @property
+    def endings(self) -> list[str]:
+        return [event.reason for event in self.events if isinstance(event, ChatEnded)]
+
+    @property
+    def asked(self) -> int:
+        return sum(len(request.body) for request in self.seen)
+
+    @property
+    def longest(self) -> list[tuple[int, int]]:
+        """Of each answer that edits files that there are, the lines that it has and those that it changed."""
+        return [(lines_answered(said), changed) for said, changed in edits_made(self.events)]
+
+    @property
+    def figures(self) -> str:
+        parts = shared_parts(self.seen)
+        shared = f"{min(parts):.0%} shared at least" if parts else "no third request of a role"
+        lines = ", ".join(f"{answered} lines for {changed}" for answered, changed in self.longest)
+        return f"{len(self.seen)} requests, {self.asked / 1000:.1f} kB asked, {shared}; {lines or 'no edits'}"
+
+
+async def play(played: PlayedGoal, turns: Iterable[ScriptedTurn], spec: TeamSpec, project: Path) -> PlayedRun:
+    async with serve_mock(replies_of(turns)) as server, open_session(home_in(project.parent)) as session:
+        await session.start(played.goal, with_model(spec, f"url:{server.url}#mock"), project, "c")
         sandbox = await session.sandbox()
         events = [one.event async for one in session.perform("c", sandbox)]
-        await session.append("c", PersonSpoke(text=WISH))
-        state = await session.state("c")
-        await session.reopen("c", as_much_again(state, state.budget))
-        events += [one.event async for one in session.perform("c", sandbox)]
-        return events, server.seen
+        if played.wish:
+            await session.append("c", PersonSpoke(text=played.wish))
+            state = await session.state("c")
+            await session.reopen("c", as_much_again(state, state.budget))
+            events += [one.event async for one in session.perform("c", sandbox)]
+        if played.files:
+            await session.deliver("c")
+        return PlayedRun(events, server.seen)
 
 
 def shared_parts(seen: Sequence[ReceivedRequest]) -> list[float]:
@@ -131,29 +161,53 @@ def lines_answered(answer: ModelAnswered) -> int:
     """The lines that the model wrote: its words and the texts of its calls."""
     texts = [answer.answer.text]
     for call in answer.answer.calls:
-        given = msgspec.json.decode(call.arguments, type=dict[str, list[dict[str, str]]])
-        texts += [one[key] for one in given.get("edits", ()) for key in ("old", "new")]
+        given = msgspec.json.decode(call.arguments, type=Written)
+        texts += [given.text, *(text for one in given.edits for text in (one.old, one.new))]
     return sum(len(text.splitlines()) for text in texts)
+
+
+class WrittenEdit(Value):
+    old: str = ""
+    new: str = ""
+
+
+class Written(Value):
+    """What a model writes in the arguments of a call."""
+
+    text: str = ""
+    edits: tuple[WrittenEdit, ...] = ()
+
+
+def edits_made(events: Sequence[Event]) -> list[tuple[ModelAnswered, int]]:
+    """Each answer that edits files that there are, and how many lines it changed or wrote."""
+    found: list[tuple[ModelAnswered, int]] = []
+    for place, said in enumerate(events):
+        if isinstance(said, ModelAnswered) and edits(said):
+            after = takewhile(lambda event: not isinstance(event, ModelAnswered), events[place + 1 :])
+            texts = [event.text for event in after if isinstance(event, ToolAnswered)]
+            made = [text for text in texts if text.startswith(("changed: ", "written: "))]
+            found += [(said, sum(map(lines_changed, made)))] if made else []
+    return found
 
 
 async def test_a_web_app_and_a_later_wish_take_few_requests_that_share_their_beginning(
     tmp_path: Path,
 ) -> None:
-    events, seen = await play(tmp_path)
-    assert [event.reason for event in events if isinstance(event, ChatEnded)] == ["done", "done"]
-    assert len(seen) <= 12
-    assert sum(len(request.body) for request in seen) <= 250_000
-    parts = shared_parts(seen)
+    script = msgspec.yaml.decode((SCRIPTS / "expenses.yaml").read_bytes(), type=Recording)
+    project = folder_with(tmp_path / "app", {})
+    played = PlayedGoal(goal=GOAL, files={}, wish=WISH)
+    run = await play(played, script.turns, team("tools"), project)
+    LOG.info("web app: %s", run.figures)
+    assert run.endings == ["done", "done"]
+    assert len(run.seen) <= MOST_REQUESTS + 2
+    assert run.asked <= 250_000
+    parts = shared_parts(run.seen)
     assert parts
-    assert min(parts) >= 0.8
-    written = [path.read_text() for path in (tmp_path / "app").glob("*.py")]
+    assert min(parts) >= LEAST_SHARED
+    written = [path.read_text() for path in project.glob("*.py")]
     assert sum(text.count("\n") for text in written) >= 400
-    changes = [
-        event for event in events if isinstance(event, ToolAnswered) and event.text.startswith("changed: ")
-    ]
-    (wished,) = [event for event in events if isinstance(event, ModelAnswered) and edits(event)]
-    assert len(changes) == 1
-    assert lines_answered(wished) <= 2 * lines_changed(changes[0].text) + 12
+    ((answered, changed),) = run.longest
+    assert answered <= 2 * changed + 12
 
 
 def edits(event: ModelAnswered) -> bool:
@@ -161,18 +215,21 @@ def edits(event: ModelAnswered) -> bool:
 
 
 def lines_changed(said: str) -> int:
-    """The larger of the lines that came and that went, over all files of the edit."""
-    counts = [
-        word for word in said.replace(",", " ").split() if word[0] in "+\N{MINUS SIGN}" and word[1:].isdigit()
-    ]
+    """The larger of the lines that came and that went, over all files of the edit, or the lines of a new file."""
+    words = said.replace(",", " ").replace("(", "+").split()
+    counts = [word for word in words if word[0] in "+\N{MINUS SIGN}" and word[1:].isdigit()]
     came, went = (sum(int(word[1:]) for word in counts if word[0] == sign) for sign in "+\N{MINUS SIGN}")
     return max(came, went)
 
 
-BARS = {"honest": (10, 150_000), "sloppy": (12, 150_000), "impatient": (16, 200_000)}
-"""At most so many requests and bytes of them."""
+MANNERS = ("honest", "sloppy", "impatient")
+MOST_REQUESTS, MOST_ASKED = 10, 150_000
+LEAST_SHARED = 0.8
+"""Of each request from a role's third one on: what the request before it had told already."""
 IN_WORDS = ("table", "sloppy")
 """The one whose replies are text only."""
+WORDY = ("shopping", "sloppy")
+"""The one that writes both files in its second answer: half of its third request is what it said itself."""
 CSV = "n,v\na|b,10\nc,9\n"
 TABLE = "| n    |    v |\n| ---- | ---: |\n| c    |    9 |\n| a\\|b |   10 |\n"
 SHOW = "from durations import show; print(show(3661), show(86401), show(0), show(-60), show(7200))"
@@ -180,6 +237,28 @@ NOTES = """
 from notes.cli import main
 main(["done", "1"]); main(["add", "milk", "--tag", "a", "--tag", "b"]); main(["done", "2"])
 main(["list"]); main(["list", "--tag", "b"]); main(["list", "--tag", "c"])
+"""
+
+
+LIST = """
+import threading, urllib.request
+from urllib.parse import urlencode
+try:
+    from shopping import serve
+    server = serve()
+except ImportError:
+    from http.server import HTTPServer
+    import app
+    server = HTTPServer(("127.0.0.1", 0), app.H)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+def send(path, **fields):
+    address = f"http://127.0.0.1:{server.server_port}{path}"
+    return urllib.request.urlopen(address, urlencode(fields).encode()).read().decode()
+send("/add", item="milk", who="Ana", number=2, n=2)
+shown = send("/add", item="eggs", who="Ben", number=6, n=6)
+send("/tick", id=1, i=0)
+cleared = send("/clear", x="")
+print("milk" in shown, "Ana" in shown, "milk" in cleared, "eggs" in cleared)
 """
 
 
@@ -198,6 +277,8 @@ def works(goal: str, folder: Path) -> bool:
         (folder.parent / "notes.json").write_text('[{"number": 1, "text": "old", "done": false}]')
         lines = ["[ ]  2 milk #a #b", "[x]  1 old", "[x]  2 milk #a #b", "[x]  2 milk #a #b", "no notes"]
         return printed(folder, "-c", NOTES) == (0, "\n".join([*lines, ""]))
+    if goal == "shopping":
+        return printed(folder, "-c", LIST) == (0, "True True False True\n")
     (program,) = {"csvtable.py", "md_table.py", "csv2md.py"} & {path.name for path in folder.iterdir()}
     (folder.parent / "a.csv").write_text(CSV)
     good = printed(folder, program, "../a.csv", "--sort", "v")
@@ -206,24 +287,23 @@ def works(goal: str, folder: Path) -> bool:
 
 @pytest.mark.parametrize(
     ("goal", "kind"),
-    sampled([(goal, kind) for kind in BARS for goal in ("bug", "feature", "table")], every=4),
+    sampled([(goal, kind) for kind in MANNERS for goal in ("bug", "feature", "table", "shopping")], every=5),
 )
 async def test_honest_sloppy_and_impatient_models_end_right(tmp_path: Path, goal: str, kind: str) -> None:
     played = msgspec.yaml.decode((SCRIPTS / "played" / f"{goal}.yaml").read_bytes(), type=PlayedGoal)
     project = folder_with(tmp_path / "project", played.files)
-    spec = team("text" if (goal, kind) == IN_WORDS else "tools")
     turns = played.turns(kind)
-    async with serve_mock(replies_of(turns)) as server, open_session(home_in(tmp_path)) as session:
-        await session.start(played.goal, with_model(spec, f"url:{server.url}#mock"), project, "c")
-        events = [one.event async for one in session.perform("c", await session.sandbox())]
-        if played.files:
-            await session.deliver("c")
-    assert [event.reason for event in events if isinstance(event, ChatEnded)] == ["done"]
+    run = await play(played, turns, team("text" if (goal, kind) == IN_WORDS else "tools"), project)
+    LOG.info("%s, %s: %s", goal, kind, run.figures)
+    assert run.endings == ["done", "done"] if played.wish else ["done"]
     assert works(goal, project)
-    requests, size = BARS[kind]
-    assert len(server.seen) == len(turns) <= requests
-    assert sum(len(request.body) for request in server.seen) <= size
-    assert (goal, kind) == IN_WORDS or only_added_to(server.seen)
+    assert len(run.seen) == len(turns) <= MOST_REQUESTS
+    assert run.asked <= MOST_ASKED
+    assert min(shared_parts(run.seen), default=1.0) >= (
+        LEAST_SHARED if (goal, kind) != WORDY else LEAST_SHARED - 0.3
+    )
+    assert (goal, kind) == IN_WORDS or only_added_to(run.seen)
+    assert all(answered <= 2 * changed + 12 for answered, changed in run.longest)
 
 
 def folder_with(folder: Path, files: Mapping[str, str]) -> Path:

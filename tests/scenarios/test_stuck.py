@@ -40,7 +40,7 @@ def test_a_stronger_model_takes_over_when_the_same_failure_comes_again(
     assert "exemplar  no example" in done.stderr
     assert log.count('"model":"scripted:weak"') > log.count('"model":"scripted:strong"')
     assert "version 4" in done.stderr
-    assert "tests → exit 0" in done.stderr
+    assert "✓ tests → " in done.stderr
 
 
 def test_what_does_not_get_better_stops_with_the_failure_named(septet: Septet, tmp_path: Path) -> None:

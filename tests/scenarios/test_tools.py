@@ -20,6 +20,7 @@ from septet.agents import tool_loop
 from septet.agents.tool_context import CallContext
 from septet.domain.events import (
     ChatEnded,
+    CheckChallenged,
     Event,
     MemberBriefed,
     ModelAnswered,
@@ -29,11 +30,12 @@ from septet.domain.events import (
     ToolCalled,
     VersionWritten,
 )
-from septet.domain.messages import Request, ToolCall
+from septet.domain.messages import Message, Request, ToolCall
 from septet.domain.teams import TeamSpec
 from septet.testing.replies import FEATURES, Feature, ReceivedRequest, Reply, Script
 from septet.testing.server import serve_mock
 from septet.tools import registry
+from septet.ways.iterate.tool_members import added_to_plan
 from septet.ways.table import TEAMS
 from septet.wiring.session import open_session, with_model
 
@@ -300,6 +302,60 @@ async def test_a_coder_with_tools_may_also_send_whole_files(tmp_path: Path) -> N
     assert [file.path for file in version.files] == ["add.py", "test_add.py"]
 
 
+WRONG = (
+    "1. total adds all prices\n   check: example shop.prices.total([1, 2, 3]) => 7\n"
+    "2. it is tested\n   check: tests tests/test_prices.py::test_total\n"
+)
+CHALLENGE = "P1: check wrong, because 1 + 2 + 3 is 6; instead example shop.prices.total([1, 2, 3]) => 6"
+TEST_FILE = f"```python tests/test_prices.py\n{FILES['tests/test_prices.py']}{TEST}```"
+
+
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize(
+    "turns",
+    [
+        (calls("coder", MEND, ADD), says("coder", f"It adds all prices.\n{CHALLENGE}")),
+        (
+            calls("coder", MEND, ("read", {"path": "tests/test_prices.py"})),
+            says("coder", f"{TEST_FILE}\n\n{CHALLENGE}"),
+        ),
+        ({**calls("coder", MEND, ADD), "say": CHALLENGE}, says("coder", "It adds all prices.")),
+    ],
+    ids=["after edits", "after blocks", "beside calls"],
+)
+async def test_a_challenge_that_comes_with_files_is_heard_and_the_files_are_taken(
+    repository: Path, tmp_path: Path, turns: tuple[Turn, ...], killed: bool
+) -> None:
+    model = write(
+        tmp_path / "s.yaml",
+        says("planner", WRONG),
+        *turns,
+        says("planner", CHALLENGE, expect="The coder says that a check is wrong"),
+        says("reviewer", "verdict: accept"),
+    )
+    if killed:
+        await play(tmp_path, model, until=lambda event: isinstance(event, VersionWritten))
+    events = await play(tmp_path, model)
+    assert ending(events) == "done"
+    assert sum(isinstance(event, CheckChallenged) for event in events) == 1
+    assert sum(isinstance(event, VersionWritten) for event in events) == 1
+
+
+async def test_a_challenge_without_a_reason_is_refused_also_where_files_come_with_it(
+    repository: Path, tmp_path: Path
+) -> None:
+    model = write(
+        tmp_path / "s.yaml",
+        says("planner", WRONG),
+        calls("coder", MEND, ADD),
+        says("coder", "P1: check wrong"),
+        says("coder", CHALLENGE, expect="say why: 'P1: check wrong, because"),
+        says("planner", CHALLENGE),
+        says("reviewer", "verdict: accept"),
+    )
+    assert ending(await play(tmp_path, model)) == "done"
+
+
 async def test_a_turn_has_so_many_calls_and_who_changes_nothing_is_told_so(
     repository: Path, tmp_path: Path
 ) -> None:
@@ -349,7 +405,7 @@ def wire_script(kind: str) -> Script:
     return reply
 
 
-@pytest.mark.parametrize("kind", ["openai", "anthropic", "text"])
+@pytest.mark.parametrize("kind", ["openai", "anthropic", "ollama", "text"])
 async def test_every_wire_carries_tools(repository: Path, tmp_path: Path, kind: str) -> None:
     features: frozenset[Feature] = FEATURES - {"tools"} if kind == "text" else FEATURES
     async with serve_mock(wire_script(kind), features=features) as server:
@@ -357,8 +413,10 @@ async def test_every_wire_carries_tools(repository: Path, tmp_path: Path, kind: 
             **os.environ,
             "ANTHROPIC_BASE_URL": server.url.removesuffix("/v1"),
             "ANTHROPIC_API_KEY": "k",
+            "OLLAMA_HOST": server.url.removesuffix("/v1"),
         }
-        model = "anthropic/mock" if kind == "anthropic" else f"url:{server.url}#mock"
+        named = {"anthropic": "anthropic/mock", "ollama": "ollama/mock:70b"}
+        model = named.get(kind, f"url:{server.url}#mock")
         async with open_session(home_in(tmp_path), environment) as session:
             spec = with_model(replace(TEAMS["iterate"], approve="auto"), model)
             assert {one.form for one in spec.members if one.role in ("planner", "coder", "reviewer")} == {
@@ -540,3 +598,122 @@ def process_ended_by(work: Callable[[], object], moment: str) -> int:
         work()
     finally:
         os._exit(1)
+
+
+HANDED_IN: tuple[Turn, ...] = (
+    says("planner", PLAN),
+    {**calls("coder", MEND, ADD, ("check", {"ready": True})), "say": "total adds all prices now."},
+    says("reviewer", "verdict: accept"),
+)
+
+
+async def test_a_coder_hands_in_by_its_last_check(repository: Path, tmp_path: Path) -> None:
+    requests: list[Request] = []
+    events = await play(tmp_path, write(tmp_path / "s.yaml", *HANDED_IN), requests=requests)
+    assert ending(events) == "done"
+    assert len(requests) == 3
+    (version,) = [event for event in events if isinstance(event, VersionWritten)]
+    assert version.note == "total adds all prices now."
+    assert texts(events)[-1].endswith("Your files are handed in.")
+    place = next(
+        place for place, event in enumerate(events) if isinstance(event, ToolAnswered) and event.ready
+    )
+    other = tmp_path / "killed"
+    for path, text in FILES.items():
+        (other / "shop" / path).parent.mkdir(parents=True, exist_ok=True)
+        (other / "shop" / path).write_text(text)
+    count = iter(range(place + 1))
+    model = str(tmp_path / "s.yaml")
+    await play(other, f"scripted:{model}", until=lambda _: next(count, None) is None)
+    again = await play(other, f"scripted:{model}")
+    assert shape(again) == shape(events)
+
+
+async def test_a_check_that_fails_hands_nothing_in(repository: Path, tmp_path: Path) -> None:
+    wrong = edit("shop/prices.py", "    return sum(prices[1:])\n", "    return sum(prices[:1])\n")
+    right = edit("shop/prices.py", "    return sum(prices[:1])\n", "    return sum(prices)\n")
+    ready: tuple[str, Mapping[str, object]] = ("check", {"ready": True})
+    model = write(
+        tmp_path / "s.yaml",
+        says("planner", PLAN),
+        calls("coder", wrong, ADD, ready),
+        calls("coder", right, ready, expect="not done: 1 of 2 tests fails"),
+        says("reviewer", "verdict: accept"),
+    )
+    events = await play(tmp_path, model)
+    assert ending(events) == "done"
+    (version,) = [event for event in events if isinstance(event, VersionWritten)]
+    assert version.note == "checked and handed in"
+
+
+async def test_who_hands_in_answers_the_findings_too(repository: Path, tmp_path: Path) -> None:
+    ready: tuple[str, Mapping[str, object]] = ("check", {"ready": True})
+    comment = edit("shop/prices.py", "    return sum(prices)\n", "    return sum(prices)  # all\n")
+    model = write(
+        tmp_path / "s.yaml",
+        says("planner", PLAN),
+        calls("coder", MEND, ADD, ready),
+        says("reviewer", "verdict: revise\n- [must] P1 (shop/prices.py:205): say that it is all"),
+        calls("coder", comment, ready, expect="F1 [must] P1"),
+        says("coder", "F1: fixed, said so", expect="no answer to F1"),
+        says("reviewer", "verdict: accept"),
+    )
+    events = await play(tmp_path, model)
+    assert ending(events) == "done"
+
+
+async def test_a_check_does_not_wait_for_packages_that_nobody_has_decided_about(
+    repository: Path, tmp_path: Path
+) -> None:
+    program = repository / "shop/prices.py"
+    program.write_text(
+        f"try:\n    import wcwidth\nexcept ImportError:\n    wcwidth = None\n{program.read_text()}"
+    )
+    model = write(tmp_path / "s.yaml", says("planner", PLAN), calls("coder", MEND, ADD, ("check", {})))
+    spec = team(packages="ask")
+
+    def checked(event: Event) -> bool:
+        return isinstance(event, ToolAnswered) and event.summary.startswith("check")
+
+    events = await play(tmp_path, model, until=checked, spec=spec)
+    assert "everything that a machine can check is met" in texts(events)[-1]
+
+
+async def test_a_reply_may_change_pieces_of_files_that_nobody_has_read_whole(
+    repository: Path, tmp_path: Path
+) -> None:
+    diff = "--- a/shop/prices.py\n+++ b/shop/prices.py\n@@ @@\n-    return sum(prices[1:])\n+    return sum(prices)\n"
+    search = "<<<<<<< SEARCH\n# Shop\n=======\n# Shops\n>>>>>>> REPLACE"
+    told = f"Here:\n\n```diff\n{diff}```\n\n**2. README.md**\n\n```\n{search}\n```"
+    model = write(
+        tmp_path / "s.yaml",
+        says("planner", "1. total adds all prices\n   check: example shop.prices.total([1, 2]) => 3\n"),
+        calls("coder", ("search", {"pattern": "def total", "around": 2})),
+        says("coder", f"{told}\n\n```text .gitignore\nx\n```"),
+        says("coder", "left out: .gitignore", expect=".gitignore: there already, and not read by you"),
+        says("reviewer", "verdict: accept", expect="-    return sum(prices[1:])\n+    return sum(prices)\n"),
+    )
+    events = await play(tmp_path, model)
+    assert ending(events) == "done"
+    (version,) = [event for event in events if isinstance(event, VersionWritten)]
+    assert [file.path for file in version.files] == ["README.md", "shop/prices.py"]
+
+
+ITEMS = "1. adds\n   check: tests test_a.py"
+MORE = "2. clears\n   check: judged reviewer"
+
+
+@pytest.mark.parametrize(
+    ("told", "now", "news"),
+    [
+        (f"# Plan\n{ITEMS}\nrun: a\n\n# Code", f"# Plan\n{ITEMS}\n{MORE}\nrun: a", MORE),
+        (f"# Plan\n{ITEMS}\nrun: a", f"# Plan\n{ITEMS}\n{MORE}\nrun: b", f"{MORE}\nrun: b"),
+        (f"# Plan\n{ITEMS}", f"# Plan\n1. adds all\n{MORE}", ""),
+        ("# Goal\nadd", f"# Plan\n{ITEMS}", ""),
+        (f"# Plan\n{ITEMS}", f"# Goal\n{ITEMS}", ""),
+    ],
+    ids=["one more", "another command", "changed", "nothing told", "no plan"],
+)
+def test_of_a_plan_that_goes_on_only_what_is_new_is_told(told: str, now: str, news: str) -> None:
+    messages = [Message(role="user", text=told)]
+    assert added_to_plan(messages, now) == (f"# Added to the plan\n{news}" if news else "")

@@ -51,6 +51,6 @@ async def test_who_waits_for_the_person_lets_others_go_on_and_finds_the_chat_tak
                     await anyio.wait_all_tasks_blocked()
             told = status(await other.state("adding"))
 
-    assert told == "done; only the coder's own tests show P1"
+    assert told == "done; only the coder's own tests show P1; the coder knew every example of P2"
     assert len(outcomes) == 1
     assert "works on 'adding' already" in outcomes[0]

@@ -7,7 +7,7 @@ import pytest
 from septet.domain.plans import CHECK_FORMS, Plan, parse_plan
 from septet.domain.teams import ALIASES, ROLES, Allowance, Edge, RoleSpec, TeamSpec
 from septet.errors import BadConfig
-from septet.settings.team_files import MemberForm, TeamForm, check_team, load_team
+from septet.settings.team_files import MemberForm, TeamForm, check_team, load_team, unreachable_member
 from septet.team.graph import GUARDS
 from septet.ways.table import TEAMS, way_names
 
@@ -122,6 +122,7 @@ def test_what_is_no_host_is_refused(tmp_path: Path, written: str) -> None:
             "floor: plan\nmembers: [{role: planner}, {role: planner, name: other}]",
             "the way plan can have only one planner",
         ),
+        ("way: round_robin\nmembers: [role: writer]", "the way round_robin gives no turn to a writer"),
     ],
 )
 def test_a_team_that_cannot_work_is_refused_before_it_begins(
@@ -207,3 +208,14 @@ def test_a_graph_that_cannot_be_followed_is_refused(tmp_path: Path, text: str, c
 def test_other_floors_have_an_order_of_their_own(tmp_path: Path) -> None:
     with pytest.raises(BadConfig, match="next: is for way: group_chat"):
         load_team(write(tmp_path, "floor: plan\nmembers: [{role: planner, next: planner}]"))
+
+
+@pytest.mark.parametrize(
+    ("followers", "unreached"), [(("b",), "boss"), (("b", "c"), ""), (("b", "c", "a"), "")]
+)
+def test_a_manager_is_reached_where_there_is_a_choice(followers: tuple[str, ...], unreached: str) -> None:
+    first = RoleSpec(name="a", role="writer", next=tuple(Edge(to=name) for name in followers))
+    others = [
+        RoleSpec(name=name, role="writer", next=(Edge(to="a"),)) for name in sorted({*followers} - {"a"})
+    ]
+    assert unreachable_member([first, *others, RoleSpec(name="boss", role="manager")]) == unreached

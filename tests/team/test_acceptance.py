@@ -105,7 +105,7 @@ def test_a_plan_with_examples_is_read_and_written_and_what_is_held_back_is_not_i
     ]
     assert parse_plan(plan_text(plan)) == plan
     assert "10, -7" in plan_text(plan)
-    assert open_plan_text(plan).splitlines()[2:4] == ["2. add gives the sum", "   check: held back"]
+    assert open_plan_text(plan).splitlines()[2:4] == ["   check P2: held back", "2. it refuses words"]
     assert "-7" not in open_plan_text(plan)
 
 

@@ -6,6 +6,8 @@ from team.states import PLAN, STARTED, chat, planned, ran, reviewed, version
 
 from septet.domain.events import (
     Confirmation,
+    EnvironmentProbed,
+    ExampleGiven,
     ModelAnswered,
     PersonSpoke,
     PlanProposed,
@@ -18,8 +20,17 @@ from septet.domain.files import FileChange
 from septet.domain.messages import Answer
 from septet.domain.plans import Plan, Requirement, TestsPass, plan_text
 from septet.domain.runs import RunResult
+from septet.domain.state import State
 from septet.domain.teams import RoleSpec
-from septet.team.briefing import head_and_tail, run_section
+from septet.team.briefing import (
+    MOST_PACKAGES,
+    edited_files_section,
+    environment_section,
+    example_section,
+    head_and_tail,
+    language_line,
+    run_section,
+)
 from septet.ways.iterate.briefing import briefing
 from septet.ways.prompts import prompt_text
 
@@ -32,14 +43,14 @@ PLAN_TEXT = """\
    check: tests test_add.py::test_sum
 2. it prints
    check: command python add.py 2 3 => 5
-run: python add.py 1 1
-"""
+run: python add.py 1 1"""
+AROUND = environment_section(State())
 
 
 def test_the_first_time_the_coder_sees_goal_and_plan_only() -> None:
     system, user = briefing(CODER, chat([*planned(), TurnOpened(speaker="coder")]), {})
     assert (system.role, system.text) == ("system", prompt_text("septet.ways.iterate", "coder"))
-    assert (user.role, user.text) == ("user", f"# Goal\nadd numbers\n\n# Plan\n{PLAN_TEXT}")
+    assert (user.role, user.text) == ("user", f"# Goal\nadd numbers\n\n# Plan\n{PLAN_TEXT}\n\n{AROUND}")
 
 
 def test_after_that_exactly_goal_plan_newest_code_newest_review_and_newest_run() -> None:
@@ -57,7 +68,7 @@ def test_after_that_exactly_goal_plan_newest_code_newest_review_and_newest_run()
         "FAILED test_add.py::test_sum - assert -1 == 5\n\n\n"
         "## check P2: `check P2` → exit 0\nstdout:\n5\n\n\n"
         "## tests alone: `tests alone` → exit 2\n\n"
-        "- P1 NOT met: 1 passed\n- P2 met: exit 0, prints '5'"
+        f"- P1 NOT met: 1 passed\n- P2 met: exit 0, prints '5'\n\n{AROUND}"
     )
 
 
@@ -122,8 +133,8 @@ def test_a_plan_is_revised_with_what_the_person_said() -> None:
     ]
     _, user = briefing(PLANNER, chat(events), {})
     assert user.text == (
-        f"# Goal\nadd numbers\n\n# The plan that the person saw\n{plan_text(PLAN)}\n\n"
-        "# The person wants it changed\nalso multiply"
+        f"# Goal\nadd numbers\n\n# The plan as it is\n{plan_text(PLAN)}\n"
+        f"# The person wants it changed\nalso multiply\n\n{AROUND}"
     )
 
 
@@ -178,3 +189,44 @@ def test_what_passing_tests_print_is_not_told() -> None:
     assert "noise" not in told
     assert "PASS" not in told
     assert "E   assert 1 == 2\n==== short test summary info ====\nFAILED t.py::test_b\n1 failed" in told
+
+
+RED_EVENTS = [*planned(), *version(1, "a"), *ran(1, "a", green=False)]
+
+
+def test_an_example_is_told_for_the_failure_that_it_is_for() -> None:
+    failure = chat(RED_EVENTS).work.failure
+    assert failure
+    given = ExampleGiven(failure=failure, code="x = 1\n\n", source="docs", title="One")
+    shown = f"# The exemplar\nfor: {failure}\nfrom docs: One\n```python\nx = 1\n```"
+    assert example_section(chat([*RED_EVENTS, given])) == [shown]
+    none = ExampleGiven(failure=failure)
+    assert example_section(chat([*RED_EVENTS, none])) == [f"# The exemplar\nno example for: {failure}"]
+    assert example_section(chat([*RED_EVENTS, replace(given, failure="another")])) == []
+    assert example_section(chat(RED_EVENTS)) == []
+
+
+def test_files_that_the_person_changed_are_shown_whole_and_others_are_not() -> None:
+    *_, first = version(1, "a")
+    *_, second = version(2, "b")
+    assert isinstance(second, VersionWritten)
+    events = [*planned(), first, replace(second, found=True)]
+    shown = "# The person changed this by hand\n\n```python add.py\n" + SOURCES["add.py"] + "```"
+    assert edited_files_section(chat(events), SOURCES) == [shown]
+    assert edited_files_section(chat([*planned(), first, second]), SOURCES) == []
+    both = edited_files_section(chat([*planned(), replace(second, number=1, found=True)]), SOURCES)
+    assert both == [f"{shown}\n\n```python test_add.py\n{SOURCES['test_add.py']}```"]
+    assert edited_files_section(chat(planned()), SOURCES) == []
+
+
+@pytest.mark.parametrize(
+    ("count", "named"),
+    [(0, ""), (MOST_PACKAGES, "p79"), (MOST_PACKAGES + 1, "1 more"), (MOST_PACKAGES + 2, "2 more")],
+)
+def test_as_many_packages_as_may_be_named_are_named(count: int, named: str) -> None:
+    probed = EnvironmentProbed(python="3.12", packages=tuple(f"p{number}" for number in range(count)))
+    line = language_line(chat([STARTED, probed]))
+    last = f" and {named}." if named else ""
+    assert line.startswith("In a sandbox with Python 3.12")
+    assert line.endswith(last or "Python 3.12 and its standard library.")
+    assert line.count(" p") == min(count, MOST_PACKAGES)

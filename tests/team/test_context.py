@@ -7,7 +7,16 @@ from team.states import GREEN, RED, chat, planned, ran, version
 
 from septet.domain.events import DecisionRecorded, SnapshotTaken
 from septet.errors import BadUsage
-from septet.team.context import ACTING, INITIAL, REASONED, ActionOffer, Context, compose_prompt, context_of
+from septet.team.context import (
+    ACTING,
+    INITIAL,
+    REASONED,
+    SMALL_PROJECT,
+    ActionOffer,
+    Context,
+    compose_prompt,
+    context_of,
+)
 
 SOURCES = {"add.py": "def add(a, b):\n    return a + b\n", "test_add.py": "x = 1\n", "pkg/b.py": "def f(:\n"}
 FAULTS = {"pkg/b.py": "pkg/b.py, line 1: SyntaxError"}
@@ -77,12 +86,39 @@ def test_a_context_is_changed_by_making_another_one() -> None:
     assert (after.file("new.py"), after.file("add.py")) == ("x\n", None)
 
 
+def test_every_line_of_a_file_is_shown_with_its_number_and_what_is_known_of_it() -> None:
+    sources = {
+        "add.py": "def add(a, b):\n    return a + b\n",
+        "notes.txt": "one\n\ntwo",
+        "pkg/b.py": "def f(:\n",
+        "test_add.py": "",
+    }
+    state = chat([*planned(), *version(1, "a"), *ran(1, "a", green=False)])
+    assert context_of(state, sources, FAULTS).project_code_formatted == (
+        "## add.py\nvalidation: ok\ntests: FAIL (test_add.py::test_sum)\n"
+        "```\n   1| def add(a, b):\n   2|     return a + b\n```\n\n"
+        "## notes.txt\n```\n   1| one\n   2| \n   3| two\n```\n\n"
+        "## pkg/b.py\nvalidation: pkg/b.py, line 1: SyntaxError\n```\n   1| def f(:\n```\n\n"
+        "## test_add.py\nvalidation: ok\ntests: FAIL (test_add.py::test_sum)\n```\n   1| \n```\n\n"
+        "`run`: succeeded\n2"
+    )
+
+
+@pytest.mark.parametrize(("size", "is_whole"), [(SMALL_PROJECT, True), (SMALL_PROJECT + 1, False)])
+def test_a_project_is_small_up_to_its_limit(size: int, is_whole: bool) -> None:
+    sources = {"a.py": "x" * (size - 1), "b.py": "y"}
+    shown = context_of(chat(planned()), sources, {}).project_code_formatted
+    assert ("## b.py" in shown) is is_whole
+    assert ("2 more files are not shown here" in shown) is not is_whole
+
+
 def test_of_a_large_project_the_code_is_shown_that_the_situation_is_about() -> None:
     filler = "x = 1\n" * 10_000
     sources = {
         "pkg/deep/near.py": "import pkg.deep.far\n",
         "pkg/deep/far.py": "def far(): ...\n",
         "pkg/deep/test_it.py": "from pkg.deep.near import it\n",
+        "docs/notes.md": "pkg.deep.near is near\n",
         **{f"pkg/other{number}.py": filler for number in range(4)},
     }
     state = replace(chat(planned()), goal="pkg/deep/test_it.py::test_it fails")
@@ -91,6 +127,10 @@ def test_of_a_large_project_the_code_is_shown_that_the_situation_is_about() -> N
     assert "## pkg/deep/near.py" in shown
     assert "## pkg/deep/far.py" not in shown
     assert "## pkg/other0.py" not in shown
-    assert "5 more files are not shown here" in shown
+    assert "## docs/notes.md" not in shown
+    assert "6 more files are not shown here" in shown
+    told = replace(state, goal="what docs/notes.md says of src/pkg/other1.py")
+    assert "## docs/notes.md" in context_of(told, sources, {}).project_code_formatted
+    assert "## pkg/other1.py" in context_of(told, sources, {}).project_code_formatted
     small = {path: text for path, text in sources.items() if text != filler}
     assert "## pkg/deep/far.py" in context_of(state, small, {}).project_code_formatted

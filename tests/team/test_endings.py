@@ -56,7 +56,7 @@ def test_a_done_without_its_evidence_is_a_claim_of_who_stored_it(events: list[Ev
 def test_a_done_that_the_log_bears_out_is_one_whatever_is_said_after_it(after: list[Event]) -> None:
     state = chat([*GREEN, DONE, *after])
 
-    assert status(state) == "done; only the coder's own tests show P1"
+    assert status(state) == "done; only the coder's own tests show P1; the coder knew every example of P2"
     assert result_of(state).exit_code == 0
 
 

@@ -58,7 +58,7 @@ def test_a_wish_is_a_line_of_the_table_that_prevents_done_until_a_new_version_wa
     changed = [*RESUMED, *version(2, "b"), *ran(2, "b", green=True)]
     assert wish_line(chat(changed))[2:] == (False, "not accepted")
     assert next_after(changed) == Speak(speaker="planner"), "who looks whether the wish needs a check"
-    assert "The whole plan again" in told("planner", changed)
+    assert "they are added to the plan" in told("planner", changed)
     looked = [*changed, TurnOpened(speaker="planner"), PlanProposed(plan=PLAN)]
     assert next_after(looked) == Speak(speaker="reviewer"), "the same plan needs no new approval"
     accepted = [*looked, *reviewed(2, accept=True)]

@@ -20,7 +20,7 @@ from septet.domain.plans import Refusal
 from septet.domain.runs import RunResult
 from septet.domain.teams import Budget, Edge, RoleSpec, TeamSpec
 from septet.team.floor import End, Speak
-from septet.team.graph import candidates, edges_of, speaker_choices
+from septet.team.graph import candidates, edges_of, is_graph, speaker_choices
 from septet.ways.pair.briefing import LONGEST_TALK, conversation_lines
 from septet.ways.pair.policy import PAIR, NextSpeaker, parse_manager
 from septet.ways.table import TEAMS, floor_for
@@ -101,6 +101,19 @@ def test_a_long_talk_is_shortened_but_keeps_plan_done_steps_and_the_newest() -> 
         "messages left out; what ran well in them:\n- python main.py\nwhat the code in them defines:" in whole
     )
     assert "- def step_1(path: str) -> int" in whole
+
+
+@pytest.mark.parametrize(("more", "messages"), [(0, 3), (1, 2)])
+def test_a_talk_is_whole_up_to_the_longest_and_then_loses_what_came_after_the_plan(
+    more: int, messages: int
+) -> None:
+    events: list[Event] = [STARTED, TurnOpened(speaker="coder"), said("coder", "1. read")]
+    shown = sum(map(len, conversation_lines(chat([*events, said("coder", ""), said("coder", "end")]))))
+    events += [said("coder", "x" * (LONGEST_TALK - shown + more)), said("coder", "end")]
+    parts = conversation_lines(chat(events))
+    assert sum("x" in part and "left out" not in part for part in parts) == messages - 2
+    assert parts[-1].endswith("end")
+    assert parts[0].endswith("1. read")
 
 
 def test_a_plan_that_is_too_long_is_shown_once() -> None:
@@ -235,3 +248,18 @@ def test_a_manager_is_understood_by_any_name_that_a_member_has() -> None:
 
 def started(team: TeamSpec) -> ChatStarted:
     return ChatStarted(goal="a poem", team=team, workspace="")
+
+
+@pytest.mark.parametrize(
+    ("members", "is_one"),
+    [
+        ((RoleSpec(name="a", role="writer"), RoleSpec(name="b", role="editor")), False),
+        ((RoleSpec(name="a", role="writer"), RoleSpec(name="boss", role="manager")), True),
+        ((RoleSpec(name="a", role="writer", next=(Edge(to="b"),)), RoleSpec(name="b", role="editor")), True),
+        ((RoleSpec(name="b", role="editor"), RoleSpec(name="a", role="writer", next=(Edge(to="b"),))), True),
+    ],
+)
+def test_a_team_is_a_graph_by_a_manager_or_by_who_may_follow(
+    members: tuple[RoleSpec, ...], is_one: bool
+) -> None:
+    assert is_graph(TeamSpec(name="t", members=members)) is is_one

@@ -22,7 +22,7 @@ def test_findings_carry_item_severity_and_evidence() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["Accept.", "**accept**", "accepted", "accept\n\nAll checks are green."])
+@pytest.mark.parametrize("text", ["Accept.", "**accept**", "accepted", "ok", "LGTM!", "Looks good to me."])
 def test_one_word_is_a_verdict(text: str) -> None:
     review = parse_review(text)
     assert not isinstance(review, Refusal)
@@ -38,7 +38,10 @@ def test_a_hundred_times_the_same_point_is_one_point() -> None:
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [("It looks fine to me.", "no verdict"), ("verdict: revise\nIt is bad.", "without a finding")],
+    [
+        ("It looks fine to me, but for a thing.", "no verdict"),
+        ("verdict: revise\nIt is bad.", "without a finding"),
+    ],
 )
 def test_what_is_no_review_is_refused(text: str, reason: str) -> None:
     review = parse_review(text)

@@ -12,6 +12,7 @@ from septet.team.small_form import (
     SCHEMAS,
     file_names,
     is_checkable,
+    parse_small_files,
     parse_small_plan,
     parse_small_review,
     review_from_evidence,
@@ -102,6 +103,17 @@ def test_any_example_leaves_a_plan_that_can_be_shown_and_read(example: str) -> N
 
 def test_files_are_named_by_the_plans_tests() -> None:
     assert file_names(chat(planned())) == ("add.py", "test_add.py")
+
+
+def test_a_reply_is_the_plans_two_files_or_what_is_lacking() -> None:
+    code = "def add(a, b):\n    return a + b"
+    test = "def test_sum():\n    assert add(2, 3) == 5"
+    found = parse_small_files(chat(planned()), f"```python\n{code}\n\n{test}\n```")
+    assert not isinstance(found, Refusal)
+    assert [file.path for file in found] == ["add.py", "test_add.py"]
+    assert code in found[0].text
+    assert test in found[1].text
+    assert isinstance(parse_small_files(chat(planned()), "Sorry."), Refusal)
 
 
 @pytest.mark.parametrize(

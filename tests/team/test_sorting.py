@@ -124,6 +124,26 @@ def test_imports_that_were_forgotten_are_added(code: str, line: str) -> None:
     exec(compile(module, "f", "exec"), {"__name__": "f"})
 
 
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("import os, your_module", False),
+        ("import your_module, os", False),
+        ("import os, json", True),
+        ("import os, numpy", True),
+        ("import os, double", False),
+    ],
+)
+def test_an_import_that_names_the_module_itself_goes_and_what_it_named_besides_is_imported_anew(
+    line: str, kept: bool
+) -> None:
+    reply = fenced(f"{line}\n\n{MODULE} + len(os.sep) - 1", f"{line}\n\n{TEST}")
+    found = files(reply)
+    assert (line in found["double.py"].splitlines()) is kept
+    assert ("import os" in found["double.py"].splitlines()) is not kept
+    assert "your_module" not in found["double.py"] + found["test_double.py"]
+
+
 def test_names_that_are_bound_anywhere_are_not_imported() -> None:
     code = "def f(List, math=None):\n    for re in List:\n        copy = re\n    return copy, math"
     assert read_reply(fenced(code), ["f"]).module == f"{code}\n"

@@ -1,5 +1,7 @@
 """Reports of other test runners: what Node, Jest, Vitest, Go and Cargo really print, and how it is asked for."""
 
+import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,19 +11,8 @@ from scenarios.folders.chats import fill
 
 from septet.team.suite_runners import parse_suite_output, reporting_command, script_of_package
 
-JEST = (
-    '> jest --json\n\n{"success":false,"testResults":[{"name":"/w/test/a.test.js","status":"failed","message":"",'
-    '"assertionResults":[{"ancestorTitles":["g"],"title":"adds","status":"passed"},'
-    '{"ancestorTitles":[],"title":"bad","status":"failed","failureMessages":["1 is not 2"]},'
-    '{"ancestorTitles":["g"],"title":"later","status":"todo"}]},'
-    '{"name":"/w/test/b.test.js","status":"failed","message":"SyntaxError","assertionResults":[]}]}\n'
-)
-JEST_CASES = {
-    "test/a.test.js::g > adds": "passed",
-    "test/a.test.js::bad": "failed",
-    "test/a.test.js::g > later": "skipped",
-    "test/b.test.js": "error",
-}
+REPORTS = Path(__file__).parent / "reports"
+"""What Jest and Vitest wrote for one project: in it, one file cannot be imported."""
 GO = """\
 {"Action":"run","Package":"m/calc","Test":"TestAdd"}
 {"Action":"output","Package":"m/calc","Test":"TestAdd","Output":"ok\\n"}
@@ -53,8 +44,6 @@ test it ... ok
 test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.02s
 """
 READ = {
-    "jest": ("npm test", "jest --coverage", JEST, JEST_CASES),
-    "vitest": ("npx vitest", "", JEST, JEST_CASES),
     "go": (
         "go test ./...",
         "",
@@ -78,17 +67,15 @@ READ = {
 @pytest.mark.parametrize("name", READ)
 def test_a_runners_report_is_read(name: str) -> None:
     command, script, output, wanted = READ[name]
-    report = parse_suite_output(command, script, output, "/w")
+    report = parse_suite_output(command, script, output)
     assert report is not None
     assert {case.id: case.outcome for case in report.cases} == wanted
-    assert parse_suite_output(command, script, "it broke\n{ not json\n", "/w") is None
+    assert parse_suite_output(command, script, "it broke\n{ not json\n") is None
 
 
 @pytest.mark.parametrize(
     ("command", "script", "wanted"),
     [
-        ("npm test", "jest", "npm test -- --json"),
-        ("npm test", "vitest", "npm test -- --run --reporter=json"),
         ("npm test", "tsc && jest", "npm test"),
         ("npm test", "mocha", "npm test"),
         ("go test ./...", "", "go test ./... -json"),
@@ -98,6 +85,45 @@ def test_a_runners_report_is_read(name: str) -> None:
 )
 def test_a_runner_is_asked_to_report(command: str, script: str, wanted: str) -> None:
     assert reporting_command(command, script) == wanted
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
+@pytest.mark.parametrize("report", [path.name for path in REPORTS.iterdir()])
+@pytest.mark.parametrize("command", ["npm test", "npx {}", "{} --coverage"])
+def test_a_report_of_jest_or_vitest_is_read(tmp_path: Path, report: str, command: str) -> None:
+    name = report.partition("-")[0]
+    text = (REPORTS / report).read_text().replace("FOLDER", str(tmp_path))
+    runner = """\
+echo 'passed "forged"'
+for word; do
+  case $word in --outputFile*) cp report.json "${word#*=}";; esac
+done
+exit 7"""
+    fill(tmp_path, {"report.json": text, f"node_modules/.bin/{name}": f"#!/bin/sh\n{runner}\n"})
+    (tmp_path / "node_modules/.bin" / name).chmod(0o755)
+    fill(tmp_path, {"package.json": json.dumps({"name": "calc", "scripts": {"test": name}})})
+    asked = reporting_command(command.format(name), name)
+    path = f"{tmp_path / 'node_modules/.bin'}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", "-c", asked],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    read = parse_suite_output(command.format(name), name, done.stdout)
+    assert read is not None, done.stdout + done.stderr
+    assert {case.id: case.outcome for case in read.cases} == {
+        "test/broken.test.js": "error",
+        "test/calc.test.js::sums > adds": "failed",
+        "test/calc.test.js::doubles": "passed",
+        "test/calc.test.js::later": "skipped",
+        "test/calc.test.js::some day": "skipped",
+        "test/calc.test.js::of old": "failed",
+    }
+    assert done.returncode == 7
+    assert not list(tmp_path.glob("septet-tests-*"))
 
 
 def test_what_is_no_script_calls_nothing() -> None:
@@ -121,7 +147,7 @@ def test_node_says_which_file_a_test_is_in(tmp_path: Path) -> None:
     fill(tmp_path, {"test/a.test.js": TESTS, "test/b.test.js": "syntax error("})
     command = reporting_command("node --test test/", "")
     done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
-    report = parse_suite_output("node --test test/", "", done.stdout, str(tmp_path))
+    report = parse_suite_output("node --test test/", "", done.stdout)
     assert report is not None, done.stdout + done.stderr
     assert {case.id: case.outcome for case in report.cases} == {
         "test/a.test.js::adds": "passed",

@@ -85,6 +85,22 @@ def test_a_long_talk_keeps_the_task_and_the_newest_words() -> None:
     assert "4x" not in told
 
 
+def test_as_many_characters_as_may_be_told_are_told_and_one_more_costs_the_oldest_message() -> None:
+    for length, oldest in ((LONGEST_TALK - 3, "first"), (LONGEST_TALK - 2, "")):
+        words = "y" * (length - len("first"))
+        state = state_of(*says("writer", "first"), *says("editor", words), *says("writer", "end"))
+        told = [one.text for one in talk_briefing(TEAM.members[1], state)[1:]]
+        assert ("first" in told[0]) is bool(oldest)
+        assert told[-1] == "writer: end"
+        assert words in told
+
+
+def test_the_newest_message_is_told_however_long_it_is() -> None:
+    state = state_of(*says("writer", "first"), *says("writer", "z" * (LONGEST_TALK + 1)))
+    (_, told) = talk_briefing(TEAM.members[1], state)
+    assert told.text == f"user: a poem\n\nwriter: {'z' * (LONGEST_TALK + 1)}"
+
+
 def test_a_talk_comes_to_the_last_words_of_its_first_speaker() -> None:
     assert last_words(state_of(*says("writer", "one"), *says("editor", "two"))) == "one"
     assert last_words(state_of()) == ""

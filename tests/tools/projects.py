@@ -9,7 +9,7 @@ from septet.errors import SandboxFailed
 from septet.team.context import Context
 from septet.tools.registry import Tool, ToolResult
 from septet.workspace.files import Workspace
-from septet.workspace.listing import FolderTexts, ignored_paths
+from septet.workspace.listing import FolderTexts, ignored_paths, secret_reason
 
 
 def project(**files: str) -> Context:
@@ -47,6 +47,10 @@ class ProjectContext:
 
     def exists(self, path: str) -> bool:
         return path in self.texts
+
+    def secret_reason(self, path: str) -> str:
+        content = self.root / path
+        return secret_reason(path, content.read_bytes()) if content.is_file() else ""
 
     def write(self, path: str, text: str | None) -> None:
         self.wished[path] = text

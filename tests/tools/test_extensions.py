@@ -1,19 +1,21 @@
 """Installed packages bring actions and tools of their own: found by their entry points, used like ours."""
 
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 import pytest
 from cli.commands import Septet
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from scenarios.assistant.scripts import calls, file, says, send, write
 from scenarios.autocoder.hello import CASES, Step, fill, write_script
 from tools.projects import ProjectContext, project
 
 from septet import ToolContext
-from septet.errors import SandboxFailed
-from septet.tools.registry import tool_of_model
+from septet.domain.plans import Refusal
+from septet.errors import BadConfig, SandboxFailed
+from septet.tools.registry import tool_of_class
 
 PACKAGE = '''
     from pydantic import BaseModel
@@ -67,7 +69,18 @@ def test_hello():
 """
 
 
-class Broken(BaseModel):
+class Greeting(BaseModel):
+    """Greet somebody."""
+
+    name: str = Field(description="Who it is.")
+    times: int = 1
+
+    def use(self, context: ToolContext) -> str:
+        return f"hello {self.name} " * self.times
+
+
+@dataclass
+class Broken:
     """Run something."""
 
     async def use(self, context: ToolContext) -> str:
@@ -77,7 +90,31 @@ class Broken(BaseModel):
 @pytest.mark.anyio
 async def test_a_broken_sandbox_is_not_told_as_the_failure_of_a_tool() -> None:
     with pytest.raises(SandboxFailed):
-        await tool_of_model(Broken).use(ProjectContext(project()), "{}")
+        await tool_of_class(Broken).use(ProjectContext(project()), "{}")
+
+
+@pytest.mark.anyio
+async def test_a_pydantic_model_is_a_tool() -> None:
+    """Of a program that has that library; nothing here needs it."""
+    greeting = tool_of_class(Greeting)
+    context = ProjectContext(project())
+    assert "'description': 'Who it is.'" in str(greeting.parameters)
+    assert greeting.parameters["required"] == ["name"]
+    assert await greeting.use(context, '{"name": "Ada"}') == "hello Ada "
+    refused = await greeting.use(context, '{"times": "many"}')
+    assert isinstance(refused, Refusal)
+    assert "name; Field required; times; Input should be a valid integer" in refused.reason
+
+
+def test_a_class_without_fields_is_named() -> None:
+    class Plain:
+        """Do something."""
+
+        def use(self, context: ToolContext) -> str:
+            return "done"
+
+    with pytest.raises(BadConfig, match="'Plain' has no fields: put @dataclass on the class"):
+        tool_of_class(Plain)
 
 
 def test_a_package_that_cannot_be_loaded_is_named(extended: Septet, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from tools.projects import FolderContext
 from septet.domain.plans import Refusal
 from septet.tools.reading import MOST_SHOWN, outline_lines, reading_tools
 from septet.tools.registry import ToolResult
+from septet.tools.syntax_outline import parser_of
 
 pytestmark = pytest.mark.anyio
 TOOLS = {one.name: one for one in reading_tools()}
@@ -108,6 +109,23 @@ async def test_a_search_finds_lines_of_files_that_may_be_read(
     ]
     assert found.summary == r"search \bhour\b → 3 lines"
     assert (await told(folder, "search", pattern="hour", folder="src", files="*.ts")).text == "no match"
+    one = await told(folder, "search", pattern="hour by", folder="README.md")
+    assert one.text == "README.md:2: hour by hour"
+    near = await told(folder, "search", pattern="def tick|def inner|def main", files="*.py", around=1)
+    assert near.text.split("\n") == [
+        "src/clock.py:",
+        *(
+            f"{number}\t{line}"
+            for number, line in enumerate(MODULE.split("\n"), start=1)
+            if 7 <= number <= 10
+        ),
+        "…",
+        *(
+            f"{number}\t{line}"
+            for number, line in enumerate(MODULE.split("\n"), start=1)
+            if 12 <= number <= 14
+        ),
+    ]
     assert "no regular expression" in await refused(folder, "search", pattern="(")
 
 
@@ -124,15 +142,12 @@ async def test_definitions_come_with_their_lines(folder: FolderContext) -> None:
     assert (await told(folder, "outline", path="src/clock.py")).text == (
         "src/clock.py\n"
         "  4 class Clock(Base)\n"
-        "  5   def hour(self, now: int=0)\n"
-        "  8   def tick(self)\n"
+        "  5   def hour(self, now: int=0) -> int\n"
+        "  8   async def tick(self)\n"
         "  13 def main(*args, **more)"
     )
     whole = await told(folder, "outline")
-    assert (
-        "src/page.ts\n  1 export function draw(a: string)\n  3 export const go = (a) => 1\n  4 class Page"
-        in whole.text
-    )
+    assert "src/page.ts\n  1 function draw(a: string)\n  3 go = (a)\n  4 class Page" in whole.text
     assert "settings.py" not in whole.text
 
 
@@ -162,7 +177,9 @@ async def test_a_long_file_is_read_in_parts(folder: FolderContext) -> None:
     first = await told(folder, "read", path="long.py")
     assert len(first.text.encode()) <= MOST_SHOWN + 100
     assert first.shown == ()
-    assert first.text.endswith("(long.py has 3000 lines)")
+    last = int(first.text.splitlines()[-2].partition("\t")[0])
+    assert first.text.endswith(f"(long.py has 3000 lines; go on with start={last + 1})")
+    assert (await told(folder, "read", path="long.py", end=2)).text.endswith("(long.py has 3000 lines)")
 
 
 @pytest.mark.parametrize(
@@ -178,3 +195,57 @@ async def test_a_name_that_is_near_is_told(folder: FolderContext) -> None:
     assert (
         await refused(folder, "read", path="clock.py") == "there is no 'clock.py'; did you mean src/clock.py?"
     )
+
+
+PAGE = "export abstract class Page<T> extends Base {\n  draw(): void {}\n  abstract y(): number\n}\n"
+SOURCES = {
+    "page.ts": (
+        "export const go = (a: number) => {\n  return a\n}\nconst x = 1\n" + PAGE,
+        [
+            "1 go = (a: number)",
+            "5 abstract class Page<T> extends Base",
+            "6   draw(): void",
+            "7   abstract y(): number",
+        ],
+    ),
+    "main.go": (
+        "type T struct {\n  A int\n}\n\nfunc (t *T) Go(x int) (int, error) {\n  return 1, nil\n}\n",
+        ["1 T struct", "5 func (t *T) Go(x int) (int, error)"],
+    ),
+    "lib.rs": (
+        "impl P {\n  pub fn new(x: i32) -> Self { P { x } }\n}\nmod tests { fn b() {} }\n",
+        ["1 impl P", "2   pub fn new(x: i32) -> Self", "4 mod tests", "4   fn b()"],
+    ),
+    "A.java": (
+        "public class A<T> {\n  int x;\n  int go(String a) throws E { return 1; }\n}\n",
+        ["1 public class A<T>", "3   int go(String a) throws E"],
+    ),
+    "a.c": (
+        "struct s { int a; };\nstatic int f(struct s *p,\n             int b)\n{\n  return 1;\n}\n",
+        ["1 struct s", "2 static int f(struct s *p, int b)"],
+    ),
+    "a.hpp": (
+        "namespace n {\nclass C : public D {\n  int f() const { return 1; }\n};\n}\n",
+        ["1 namespace n", "2   class C : public D", "3     int f() const"],
+    ),
+}
+
+
+@pytest.mark.parametrize("path", list(SOURCES))
+def test_other_languages_are_outlined_by_their_grammar(path: str) -> None:
+    text, lines = SOURCES[path]
+    assert list(outline_lines(path, text, nested=True)) == lines
+
+
+def test_without_a_grammar_definitions_are_found_by_how_lines_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("septet.tools.syntax_outline.import_module", missing_module)
+    parser_of.cache_clear()
+    try:
+        found = list(outline_lines("main.go", SOURCES["main.go"][0], nested=True))
+    finally:
+        parser_of.cache_clear()
+    assert found == ["1 type T struct", "5 func (t *T) Go(x int) (int, error)"]
+
+
+def missing_module(name: str) -> None:
+    raise ImportError(name)

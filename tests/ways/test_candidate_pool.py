@@ -127,6 +127,7 @@ async def test_three_programs_that_behave_alike_are_believed_whatever_type_their
     assert isinstance(version, VersionWritten)
     assert version.confirmation is not None
     assert version.confirmation.verdict == "agreed"
+    assert decision.what == "took program 1 of 4 in all rounds"
     assert "3 of 3 behave alike" in decision.why
     assert (await coder.files(version))["double.py"] == RIGHT
 
@@ -161,8 +162,9 @@ async def test_the_best_program_of_all_rounds_is_the_version(tmp_path: Path) -> 
     assert state.plan.current is not None
     again = told([*first, TurnOpened(speaker="coder")], state.plan.current)
     second = await coder.turn(again)
-    for events in (first, second):
+    for number, events in enumerate((first, second), start=1):
         assert (await coder.files(events[-1]))["double.py"] == RIGHT
+        assert getattr(events[-1], "number", None) == number
     assert coder.model.temperatures == [0.0, *[0.8] * 7]
 
 

@@ -9,14 +9,16 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from team.states import chat, planned, version
 
 from septet.domain.events import ChatEnded, ModelAnswered
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.errors import BadConfig
+from septet.settings.team_files import load_team
 from septet.ways import table
 from septet.ways.prompts import prompt
 from septet.ways.table import ALIASES, BUILT_IN, add_ways, find_way, floor_for, installed_ways, way_of
-from septet.ways.way import Way
+from septet.ways.way import Way, plan_only
 from septet.wiring.api import Team
 
 HAIKU = Path(__file__).parents[2] / "examples" / "python" / "haiku_way.py"
@@ -92,3 +94,17 @@ def test_every_prompt_has_a_version_and_a_text(way: Way) -> None:
     folder = files(package) / "prompts"
     names = [one.name.removesuffix(".md") for one in folder.iterdir()] if folder.is_dir() else []
     assert all(prompt(package, name).version >= 1 and prompt(package, name).text.strip() for name in names)
+
+
+def test_a_team_file_with_a_way_of_septet_makes_nobody_search_the_installed_packages(tmp_path: Path) -> None:
+    installed_ways.cache_clear()
+    file = tmp_path / "team.yaml"
+    file.write_text("way: group_chat\nmembers:\n- role: writer\n")
+    load_team(str(file))
+    assert installed_ways.cache_info().misses == 0
+
+
+def test_a_plan_is_the_result_as_long_as_it_is_approved_and_nothing_is_built() -> None:
+    assert [plan_only(chat(planned()[:count])) for count in (1, 4)] == ["", ""]
+    assert plan_only(chat(planned())).startswith("1. ")
+    assert plan_only(chat([*planned(), *version(1, "a")])) == ""

@@ -75,16 +75,20 @@ def enter(page: Page, web: Web, path: str = "/") -> None:
     page.goto(web.origin + path)
 
 
+LOST_MODULE = "Failed to fetch dynamically imported module"
+
+
 def listen(page: Page) -> list[str]:
     """What goes wrong in a page: errors, warnings and broken rules; a server that is away is no fault."""
     troubles: list[str] = []
 
     def logged(message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning") and "ERR_CONNECTION_REFUSED" not in message.text:
+        if message.type in ("error", "warning") and "ERR_CONNECTION_RE" not in message.text:
             troubles.append(f"{message.type}: {message.text}")
 
     def failed(error: Error) -> None:
-        troubles.append(str(error))
+        if LOST_MODULE not in str(error):  # one that the server does not have is an error of the console, too
+            troubles.append(str(error))
 
     page.on("console", logged)
     page.on("pageerror", failed)
@@ -106,3 +110,8 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if done.returncode:
         pytest.skip(f"npm cannot fetch the page's libraries ({done.stderr.strip()[-200:]})")
     return copy
+
+
+@pytest.fixture(scope="session")
+def axe(modules: Path) -> str:
+    return (modules / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")

@@ -8,11 +8,14 @@ from urllib.parse import quote
 
 import msgspec
 import pytest
+from cli.commands import Septet
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from web.serving import PATIENCE, SCRIPTS, Answer, Web, events_of, kinds
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
+
+from septet.web.auth import LINK_SECONDS, is_valid_link, sign_link
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +40,58 @@ def test_the_token_opens_one_browser_once(web: Web) -> None:
     cookie = stamp.partition(";")[0]
     assert web.ask("GET", "/", headers={"Cookie": cookie}).status == 200
     assert web.ask("GET", "/", headers={"Cookie": cookie + "0"}).status == 401
+
+
+def test_a_link_lets_one_more_browser_in_once(web: Web) -> None:
+    made = Septet(web.home)("web", "--link", "--port", str(web.port))
+    assert made.returncode == 0, made.stderr
+    path = made.stdout.strip().removeprefix(web.origin)
+    forged = f"{path[:-1]}{'0' if path[-1] != '0' else '1'}"
+    assert web.ask("GET", forged).status == 401
+    first = web.ask("GET", path)
+    assert (first.status, first.headers["location"]) == (303, "/")
+    cookie = first.headers["set-cookie"].partition(";")[0]
+    assert web.ask("GET", "/", headers={"Cookie": cookie}).status == 200
+    assert web.ask("GET", path).status == 401
+
+
+@pytest.mark.parametrize(
+    ("token", "valid"),
+    [
+        (sign_link(b"k", 1000.0), True),
+        (sign_link(b"k", 1000.0 - LINK_SECONDS), False),
+        (sign_link(b"other", 1000.0), False),
+        (sign_link(b"k", 1000.0).replace("link.1600", "link.9999"), False),
+        ("link.x.y.z", False),
+        ("link.", False),
+    ],
+    ids=["signed", "old", "signed by another key", "altered", "not signed", "empty"],
+)
+def test_a_link_is_valid_for_ten_minutes_if_our_key_signed_it(token: str, valid: bool) -> None:
+    assert is_valid_link(b"k", token, 1000.0) is valid
+
+
+def test_a_link_needs_a_server_that_runs(tmp_path: Path) -> None:
+    done = Septet(tmp_path / "home")("web", "--link", "--port", "1")
+    assert done.returncode == 2
+    assert "no server answers on 127.0.0.1:1" in done.stderr
+
+
+def test_who_is_not_let_in_or_lost_gets_a_page_with_one_style_and_no_script(done: tuple[Web, str]) -> None:
+    web, _ = done
+    for answer, status, words in (
+        (web.ask("GET", "/"), 401, b"septet web --link"),
+        (web.ask("GET", "/nowhere", headers={"Cookie": web.cookie}), 404, b"There is no such page"),
+    ):
+        assert answer.status == status
+        assert words in answer.body
+        assert b"<style>" in answer.body
+        policy = answer.headers["content-security-policy"]
+        assert "style-src 'sha256-" in policy
+        assert "unsafe" not in policy
+        assert "script-src" not in policy
+    lost = web.ask("GET", "/api/nowhere", headers={"Cookie": web.cookie})
+    assert (lost.status, lost.json()["error"]) == (404, "there is no such address")
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,8 @@ def test_requirements_say_whether_the_newest_version_meets_them() -> None:
     newer = view(*work, *reviewed(1, accept=False), *version(2, "b")).plan
     assert newer is not None
     assert [(one.met, one.evidence) for one in newer.requirements] == [(None, ""), (None, "")]
+    assert [one.earlier for one in newer.requirements] == [False, True]
+    assert [one.earlier for one in plan.requirements] == [None, None]
 
 
 def test_rounds_are_counted_as_the_team_does() -> None:
@@ -120,8 +122,8 @@ HOOKED = replace(ONE_PASSED, hooks=("conftest.py",))
         (finished("run", GOOD), "exit 0", True),
         (finished("run", BAD), "exit 1", False),
         (finished("run", replace(GOOD, stopped_by="time")), "stopped by the time limit", False),
-        (finished("tests", replace(GOOD, tests=ONE_PASSED)), "exit 0 · 1 passed", True),
-        (finished("tests", replace(GOOD, tests=HOOKED)), "exit 0 · 1 passed", False),
+        (finished("tests", replace(GOOD, tests=ONE_PASSED)), "1 passed", True),
+        (finished("tests", replace(GOOD, tests=HOOKED)), "1 passed", False),
         (finished("tests alone", BAD), "without the program they fail, as they should", True),
         (finished("tests alone", GOOD), "without the program they pass: they prove nothing", False),
     ],

@@ -11,10 +11,13 @@ from cli.commands import Septet
 from msgspec.structs import replace
 from playwright.sync_api import Page, expect
 from scenarios.folders.chats import ACCEPT, code, git, plan, repository, script
+from scenarios.test_ask import TEAM as TOOLED
+from scenarios.test_ask import script as question_script
 from team.states import planned, version
 from web.conftest import SLOW, enter, listen
 from web.seeding import over, said, seed, started
 from web.serving import SCRIPTS, Web
+from web.test_views import stop
 
 from septet.domain.events import ChatEnded, PersonSpoke, RunFinished
 from septet.domain.messages import Usage
@@ -100,11 +103,15 @@ def test_tokens_appear_while_they_are_made_and_a_reload_loses_none(page: Page, s
     approve(page)
     bubble = page.locator(".entry.live", has_text="coder")
     expect(bubble.locator(".streaming")).to_contain_text("A program that says hello")
+    expect(bubble.locator(".streaming .hljs-keyword").first).to_have_text("def")
+    page.get_by_label("Message to the team").fill("be brief")
+    page.keyboard.press("Enter")
+    expect(page.locator("article.person", has_text="be brief")).to_contain_text("queued for the next turn")
     before = bubble.locator(".streaming").inner_text()
     page.reload()
-    expect(bubble.locator(".streaming")).to_have_text(before)
+    expect(bubble.locator(".streaming")).to_have_text(before, use_inner_text=True)
     assert len(before) < len(CODE)
-    expect(page.get_by_role("article")).to_have_count(3)
+    expect(page.get_by_role("article")).to_have_count(4)
 
 
 def test_two_tabs_agree(page: Page, stalling: Web) -> None:
@@ -117,7 +124,7 @@ def test_two_tabs_agree(page: Page, stalling: Web) -> None:
     for tab in (page, other):
         expect(tab.get_by_role("region", name="The team asks")).to_have_count(0)
         expect(tab.locator(".entry.live .streaming")).to_contain_text("A program that says hello")
-    page.get_by_role("button", name="Stop").click()
+    stop(page)
     for tab in (page, other):
         expect(tab.get_by_text("✗ Stopped by the person")).to_be_visible()
         expect(tab.locator(".entry.live")).to_have_count(0)
@@ -150,6 +157,7 @@ def test_a_question_survives_a_restart_of_the_server(page: Page, web: Web) -> No
 def test_step_mode_asks_before_every_turn(page: Page, stalling: Web) -> None:
     page.goto(stalling.link)
     page.get_by_label("Goal").fill("say hello")
+    page.locator("summary", has_text="Options").click()
     page.get_by_label("Step mode").check()
     page.get_by_role("button", name="Start").click()
     for speaker in ("planner",):
@@ -248,6 +256,27 @@ def test_the_person_is_asked_about_packages(page: Page, tmp_path: Path) -> None:
     expect(page.get_by_text("Do not install emoji", exact=True)).to_be_visible()
     expect(page.get_by_text("✓ Done, all checks passed")).to_be_visible()
     web.stop()
+
+
+def test_a_member_asks_in_the_middle_of_its_work_and_tools_are_a_line_each(
+    page: Page, web: Web, tmp_path: Path
+) -> None:
+    (tmp_path / "team.yaml").write_text(TOOLED)
+    septet = Septet(web.home)
+    model = question_script(tmp_path, "German, please")
+    begun = septet("run", "greet me", "-t", str(tmp_path / "team.yaml"), "-m", model, "-n", "c")
+    assert begun.returncode == 4, begun.stderr
+    enter(page, web, "/chat/c")
+    approve(page)
+    asked = page.get_by_role("region", name="The team asks")
+    expect(asked).to_contain_text("The coder asks: In which language: English or German?")
+    expect(page.get_by_text("write hello.py (2 lines)")).to_be_visible()
+    box = page.get_by_placeholder("Your answer")
+    box.fill("German, please")
+    box.press("Enter")
+    expect(page.get_by_text("✓ Done; the coder knew every example of P1 and P2")).to_be_visible()
+    expect(page.get_by_text("In which language: English or German? → German, please")).to_be_visible()
+    expect(asked).to_have_count(0)
 
 
 def test_a_run_links_to_all_that_it_said_and_an_end_without_evidence_is_shown_as_a_claim(

@@ -46,16 +46,17 @@ document.querySelectorAll('details[open]').forEach(one => { one.open = false })
 """Paths of the machine that made a picture are nobody's business; program output may name some."""
 
 
-@pytest.fixture(scope="module")
-def axe(modules: Path) -> str:
-    return (modules / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
-
-
 def check_access(page: Page, axe: str) -> None:
     page.evaluate(axe)
     found = page.evaluate("async () => (await axe.run()).violations")
     serious = [one for one in found if one["impact"] in ("serious", "critical")]
     assert not serious, [(one["id"], [node["html"][:160] for node in one["nodes"]]) for one in serious]
+
+
+def stop(page: Page) -> None:
+    """Stop asks first; the words that nobody sent stay."""
+    page.get_by_role("group", name="Controls").get_by_role("button", name="Stop").click()
+    page.get_by_role("dialog").get_by_role("button", name="Stop").click()
 
 
 def settle(page: Page) -> None:
@@ -66,10 +67,19 @@ def settle(page: Page) -> None:
 def test_the_first_page(page: Page, clock: tuple[Web, str], axe: str) -> None:
     enter(page, clock[0], "/")
     expect(page.get_by_role("button", name="Demo: clock")).to_be_visible()
-    expect(page.get_by_label("Model")).to_have_attribute("placeholder", re.compile("scripted:"))
+    expect(page.locator("summary", has_text="Model")).to_contain_text("scripted:small.yaml")
+    expect(page.get_by_role("button", name="Demo: clock")).to_contain_text("current time on an analog")
     settle(page)
     check_access(page, axe)
     keep(page, "home")
+    page.set_viewport_size({"width": 1024, "height": 768})
+    page.emulate_media(color_scheme="dark")
+    for options in page.locator("details.options > summary").all():
+        options.click()
+    expect(page.get_by_role("button", name="Check and store")).to_be_visible()
+    settle(page)
+    check_access(page, axe)
+    assert not page.evaluate(CLIPPED.replace("'.part'", "'.home', '.picker', '.fields'"))
 
 
 def test_each_tab_of_the_workbench(page: Page, clock: tuple[Web, str], axe: str) -> None:
@@ -101,6 +111,45 @@ def test_dark(page: Page, clock: tuple[Web, str], axe: str) -> None:
     keep(page, "dark")
 
 
+def test_nothing_is_clipped_on_a_small_desktop_and_the_workbench_is_resized(
+    page: Page, clock: tuple[Web, str], axe: str
+) -> None:
+    web, chat = clock
+    page.set_viewport_size({"width": 1024, "height": 768})
+    enter(page, web, f"/chat/{chat}")
+    expect(page.locator("ins").first).to_contain_text("minute * 0.5")
+    page.get_by_role("button", name="Side by side").click()
+    expect(page.locator(".d2h-file-side-diff ins", has_text="minute * 0.5")).to_be_visible()
+    for key in "123456":
+        page.keyboard.press(key)
+        settle(page)
+        clipped = page.evaluate(CLIPPED)
+        assert not clipped, (key, clipped)
+    page.keyboard.press("2")
+    settle(page)
+    keep(page, "1024")
+    divider = page.get_by_role("separator", name="Width of the workbench")
+    before = page.locator(".work").bounding_box()
+    divider.press("ArrowLeft")
+    divider.press("ArrowLeft")
+    expect(divider).to_have_attribute("aria-valuenow", "44")
+    page.reload()
+    expect(divider).to_have_attribute("aria-valuenow", "44")
+    after = page.locator(".work").bounding_box()
+    assert before
+    assert after
+    assert after["width"] > before["width"]
+    page.get_by_role("button", name="v1", exact=True).click()
+    expect(page.locator(".line-numbers")).to_contain_text("1\n2\n3")
+    check_access(page, axe)
+
+
+CLIPPED = """() => ['.side', '.side-head', '.tabs', '.costs', '.top', '.part', '.d2h-file-side-diff'].flatMap(
+  name => [...document.querySelectorAll(name)]
+    .filter(one => one.scrollWidth > one.clientWidth + 1)
+    .map(one => `${name}: ${one.scrollWidth} > ${one.clientWidth}`))"""
+
+
 def test_on_a_phone(browser: Browser, clock: tuple[Web, str], axe: str) -> None:
     web, chat = clock
     context = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True, device_scale_factor=2)
@@ -110,6 +159,8 @@ def test_on_a_phone(browser: Browser, clock: tuple[Web, str], axe: str) -> None:
     enter(page, web, f"/chat/{chat}")
     expect(page.get_by_text("✓ Done; only the coder's own tests show P1")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    expect(page.locator(".chip")).to_have_text("done")
+    expect(page.locator(".spending")).to_contain_text("$0.00")
     settle(page)
     check_access(page, axe)
     keep(page, "phone")
@@ -219,7 +270,7 @@ def test_a_proxy_that_is_a_model_does_not_speak_as_the_person(page: Page, clock:
         "I ask the assistant"
     )
     expect(page.locator("article.tools")).to_contain_text("asks assistant the mean?")
-    expect(page.locator(".chip")).to_have_text("proxy")
+    expect(page.locator(".chip")).to_have_text("paused")
     expect(page.get_by_role("region", name="The team asks")).to_have_count(0)
 
 
@@ -256,10 +307,19 @@ def test_waiting_for_approval(page: Page, clock: tuple[Web, str], axe: str) -> N
     settle(page)
     check_access(page, axe)
     keep(page, "approval")
+    draft = page.get_by_role("textbox", name="Message to the team")
+    draft.fill("thinner bars")
     page.get_by_role("button", name="Approve", exact=True).click()
+    expect(page.get_by_role("dialog")).to_contain_text("not sent: “thinner bars”")
+    check_access(page, axe)
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    page.reload()
+    expect(draft).to_have_value("thinner bars")
+    page.get_by_role("button", name="Approve", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Approve without it").click()
     expect(page.locator("article.runs")).to_be_visible()
     keep(page, "running")
-    page.get_by_role("button", name="Stop").click()
+    stop(page)
     expect(page.get_by_text("✗ Stopped by the person")).to_be_visible()
 
 
@@ -282,6 +342,9 @@ def test_thousands_of_events_open_at_once_and_draw_a_few(page: Page, tmp_path: P
         assert page.get_by_role("article").count() < 100
         scroll_up(page)
         expect(page.get_by_text("message 0 word")).to_be_visible()
+        page.get_by_role("button", name="Jump to latest").click()
+        expect(page.get_by_text(f"message {last} word")).to_be_visible()
+        expect(page.get_by_role("button", name="Jump to latest")).to_have_count(0)
         page.keyboard.press("7")
         expect(page.get_by_text(f"{count} of {count}")).to_be_visible()
     finally:

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from importlib.metadata import version
+from inspect import signature
 from pathlib import Path
 
 import anyio
@@ -19,7 +21,8 @@ from septet.domain.messages import Answer, Delta, Request
 from septet.domain.runs import Job, RunResult
 from septet.errors import NeedsPerson
 from septet.ports import Listener
-from septet.wiring.sandbox import SharedSandbox
+from septet.wiring.api import Run, TeamOptions
+from septet.wiring.shared_sandbox import SharedSandbox
 
 pytestmark = pytest.mark.anyio
 
@@ -224,3 +227,39 @@ async def test_a_shared_sandbox_is_opened_once_and_bounds_the_programs_at_once_i
 
     assert (crowd.opened, crowd.most) == (1, 2)
     assert crowd.order == [str(number) for number in range(6)]
+
+
+NAMES = """Ask BadUsage Budget Context Event Handle Hands Project Question Recorded Result Run SeptetError Team Tool
+ToolContext __version__ action autocoder compose_prompt events from_json to_json tool""".split()
+OPTIONS = "agents ask budget home model models network packages store unsafe_local ways"
+RUN = "abort answer ask begin cancel follow result steer"
+
+
+def test_the_names_of_the_api_stay() -> None:
+    """A program relies on each of them: one that goes, or one that comes, is a decision."""
+    assert sorted(dir(septet)) == sorted(NAMES)
+    assert sorted(TeamOptions.__annotations__) == OPTIONS.split()
+    assert sorted(name for name in vars(Run) if not name.startswith("_")) == RUN.split()
+    assert {"load", "resume", "result", "run", "run_sync", "start"} <= set(dir(Team))
+    assert [*signature(Team.start).parameters] == ["self", "goal", "workspace", "name", "tokens", "ask"]
+    assert [*signature(Team.resume).parameters] == ["self", "chat", "message", "action", "tokens", "ask"]
+    assert septet.__version__ == version("septet")
+
+
+async def test_options_reach_the_team_and_an_ask_is_given_questions(tmp_path: Path) -> None:
+    asked: list[Question] = []
+
+    async def ask(question: Question) -> str:
+        asked.append(question)
+        return "yes"
+
+    taken: septet.Ask = ask
+    script = f"scripted:{SCRIPTS / 'small.yaml'}"
+    async with Team.load(
+        "iterate", model=script, home=tmp_path / "home", network="on", packages="ask", ask=taken
+    ) as team:
+        assert (team.spec.network, team.spec.packages) == ("on", "ask")
+        run = team.start("add two numbers", workspace=tmp_path / "work", name="sum")
+        assert (await run).status == "done"
+    assert run.chat == "sum"
+    assert asked[0].kind == "plan"

@@ -124,7 +124,38 @@ async def test_what_disagrees_stays_the_persons_and_is_in_a_patch(tmp_path: Path
         assert done.patch == str(project / "septet-c.patch")
         assert "-line 2\n+LINE 2\n" in patch
         assert "Binary files a/pic.bin" in patch
+        patched = git(project, "status", "--porcelain", "-uall")
+        assert "?? septet-c.patch\n" in patched
         assert (project / "new" / "c.py").read_text() == "c = 1\n"
+        await session.undo("c")
+        assert not (project / "septet-c.patch").exists()
+        assert {path: (project / path).read_bytes() for path in before} == before
+
+
+@pytest.mark.parametrize(
+    ("files", "deleted"),
+    [
+        ({"gone.txt/c.py": "c = 1\n"}, "gone.txt"),
+        ({"dir": "d\n"}, "dir/e.py"),
+        ({"GONE.TXT": "g\n"}, "gone.txt"),
+    ],
+)
+async def test_a_file_takes_the_place_of_one_that_goes(
+    tmp_path: Path, project: Path, files: Mapping[str, str], deleted: str
+) -> None:
+    fill(project, {"dir/e.py": "e = 1\n"})
+    before = {path.relative_to(project): path.read_bytes() for path in project.rglob("*.*") if path.is_file()}
+    async with open_session(home_in(tmp_path)) as session:
+        await begin(session, project)
+        await write_version(session, files, deleted)
+        done = await session.deliver("c")
+        assert hows(done) == dict.fromkeys([deleted, *files], "written")
+        assert next(iter(hows(done))) == deleted, "on a disk that knows no case the new file must come last"
+        assert {path: (project / path).read_text() for path in files} == files
+        await session.undo("c")
+    assert {
+        one.relative_to(project): one.read_bytes() for one in project.rglob("*.*") if one.is_file()
+    } == before
 
 
 async def test_nothing_is_written_through_links(tmp_path: Path, project: Path) -> None:
@@ -138,6 +169,28 @@ async def test_nothing_is_written_through_links(tmp_path: Path, project: Path) -
         done = await session.deliver("c")
         assert hows(done) == {"new/c.py": "conflict", "d.py": "conflict"}
         assert [(elsewhere / name).read_text() for name in ("c.py", "d.py")] == ["precious\n"] * 2
+
+
+async def test_an_undo_takes_back_the_last_delivery_that_changed_something(
+    tmp_path: Path, project: Path
+) -> None:
+    async with open_session(home_in(tmp_path)) as session:
+        await begin(session, project)
+        await write_version(session, CHANGED)
+        await session.delivery(await session.state("c"))
+        mine = LINES.replace("line 2\n", "my line 2\n")
+        fill(project, {"a.txt": mine})
+        assert hows(await session.deliver("c")) == {
+            "a.txt": "conflict",
+            "b.py": "written",
+            "new/c.py": "written",
+        }
+        assert hows(await session.deliver("c")) == {"a.txt": "conflict"}
+        await session.undo("c")
+        assert git(project, "status", "--porcelain", "-uall") == " M a.txt\n"
+        assert (project / "a.txt").read_text() == mine
+        with pytest.raises(BadUsage):
+            await session.undo("c")
 
 
 async def test_a_branch_gets_the_commit_and_the_checkout_stays(

@@ -53,6 +53,31 @@ async def test_packages_are_installed_again_without_asking_again(tmp_path: Path)
     assert state.workspace == str(tmp_path / "work" / name)
 
 
+async def test_of_two_snapshots_the_newest_is_the_workspace_and_an_earlier_fork_has_the_first(
+    tmp_path: Path,
+) -> None:
+    old = tmp_path / "old"
+    old.mkdir()
+    async with open_session(home(tmp_path)) as session:
+        await write(session, "sum", ChatStarted(goal="sum", team=TEAMS["autocoder"], workspace=str(old)))
+        for number, text in enumerate(("1,2\n", "3,4\n"), start=1):
+            (old / "data.csv").write_text(text)
+            (old / f"only{number}.txt").write_text("x")
+            taking, _ = await take_snapshot(Workspace(old), set(), session.blobs, number)
+            await write(session, "sum", taking)
+            (old / f"only{number}.txt").unlink()
+        newest = tmp_path / "work" / await fork_chat(session, "sum")
+        first = tmp_path / "work" / await fork_chat(session, "sum", seq=2)
+    assert {path.name: path.read_text() for path in newest.iterdir()} == {
+        "data.csv": "3,4\n",
+        "only2.txt": "x",
+    }
+    assert {path.name: path.read_text() for path in first.iterdir()} == {
+        "data.csv": "1,2\n",
+        "only1.txt": "x",
+    }
+
+
 async def test_the_workspace_is_the_snapshot_with_the_version_over_it(tmp_path: Path) -> None:
     old = tmp_path / "old"
     old.mkdir()

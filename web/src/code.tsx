@@ -30,7 +30,15 @@ function addCopy(block: HTMLElement): void {
   frame.append(button);
 }
 
-export function Source({ text, language }: { text: string; language: string }) {
+export function Source({
+  text,
+  language,
+  numbered = false,
+}: {
+  text: string;
+  language: string;
+  numbered?: boolean;
+}) {
   const shown = cut(visible(text));
   const place = useRef<HTMLElement>(null);
   useEffect(() => {
@@ -46,9 +54,19 @@ export function Source({ text, language }: { text: string; language: string }) {
   }, [shown, language]);
   return (
     <pre class="source" tabIndex={0}>
+      {numbered && (
+        <span class="line-numbers" aria-hidden="true">
+          {lineNumbers(shown)}
+        </span>
+      )}
       <code ref={place} />
     </pre>
   );
+}
+
+function lineNumbers(text: string): string {
+  const lines = text.replace(/\n$/, '').split('\n').length;
+  return Array.from({ length: lines }, (_, index) => index + 1).join('\n');
 }
 
 /** What a program wrote, with its colours. */

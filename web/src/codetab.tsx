@@ -4,6 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { languageOf, Source } from './code';
 import type { FileRef, VersionWritten } from './events';
 import { ReviewCard } from './items';
+import { confirm } from './confirm';
 import { act, artefact, open, view, where } from './state';
 import { theme } from './theme';
 import { visible } from './text';
@@ -13,7 +14,7 @@ type Look = 'files' | 'unified' | 'split';
 
 export function CodeTab() {
   const { versions, reviews, chat } = view.value;
-  const [look, setLook] = useState<Look>('files');
+  const [look, setLook] = useState<Look>('unified');
   if (!versions.length) return <p class="empty">No code yet.</p>;
   const number = Math.min(where.value.version || versions.length, versions.length);
   const version = versions[number - 1]!;
@@ -38,11 +39,17 @@ export function CodeTab() {
           <button
             type="button"
             key={one}
-            aria-pressed={look === one}
+            aria-pressed={look === one || (one === 'files' && number < 2)}
             disabled={one !== 'files' && number < 2}
             onClick={() => setLook(one)}
           >
-            {one === 'files' ? 'Files' : one === 'unified' ? `Changes since v${number - 1}` : 'Side by side'}
+            {one === 'files'
+              ? 'Files'
+              : one === 'unified'
+                ? number < 2
+                  ? 'Changes'
+                  : `Changes since v${number - 1}`
+                : 'Side by side'}
           </button>
         ))}
         <span class="gap" />
@@ -68,10 +75,10 @@ function Again({ version }: { version: VersionWritten }) {
     const made = await act('fork', { version: `v${version.number}` });
     if (made) open(made.chat);
   };
-  const restore = () => {
-    if (confirm(`Make v${version.number} the newest version again? Nothing is deleted.`))
-      void act('restore', { version: `v${version.number}` });
-  };
+  const restore = () =>
+    confirm(`Make v${version.number} the newest version again? Nothing is deleted.`, 'Restore', () =>
+      act('restore', { version: `v${version.number}` }),
+    );
   return (
     <>
       {!newest && (
@@ -121,7 +128,7 @@ export function useText(address: string): string | undefined {
 
 function FileText({ file }: { file: FileRef }) {
   const text = useText(artefact(file.sha256, file.path, 'text'));
-  return <Source text={text ?? ''} language={languageOf(file.path)} />;
+  return <Source text={text ?? ''} language={languageOf(file.path)} numbered />;
 }
 
 function Changes({ old, new: fresh, split }: { old: number; new: number; split: boolean }) {

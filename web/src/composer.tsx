@@ -2,16 +2,16 @@
 
 import { useState } from 'preact/hooks';
 import { isPerson, titleOf } from './people';
-import { act, view } from './state';
+import { act, draft, setDraft, view } from './state';
 
 export function Composer() {
-  const [text, setText] = useState('');
+  const text = draft.value;
   const [to, setTo] = useState('');
   const { state, ended } = view.value;
   const members = state.members.filter((member) => !isPerson(member.name, state));
   const send = async () => {
     if (!text.trim()) return;
-    if (await act('say', { text, ...(to && { to }) })) setText('');
+    if (await act('say', { text, ...(to && { to }) })) setDraft('');
   };
   const typed = (key: KeyboardEvent) => {
     if (key.key === 'Enter' && !key.shiftKey && !key.isComposing) {
@@ -19,12 +19,10 @@ export function Composer() {
       void send();
     }
   };
+  const hints = { plan: 'Say what should be different …', ask: 'Your answer …' };
+  const kind = state.question?.kind;
   const hint =
-    state.question?.kind === 'plan'
-      ? 'Say what should be different …'
-      : ended
-        ? 'Ask for more …'
-        : 'Steer the next turn …';
+    kind === 'plan' || kind === 'ask' ? hints[kind] : ended ? 'Ask for more …' : 'Steer the next turn …';
   return (
     <form
       class="composer"
@@ -50,7 +48,7 @@ export function Composer() {
         rows={1}
         placeholder={hint}
         value={text}
-        onInput={(input) => setText(input.currentTarget.value)}
+        onInput={(input) => setDraft(input.currentTarget.value)}
         onKeyDown={typed}
       />
       <button type="submit" class="primary" disabled={!text.trim()}>

@@ -1,6 +1,15 @@
 // The server: requests whose errors are sentences, and one socket that comes back by itself where it left off.
 
-import type { ChatView, Event, EventText, StreamPiece, Presence, ConductorStatus, Summary } from './events';
+import type {
+  ChatView,
+  DemoView,
+  Event,
+  EventText,
+  StreamPiece,
+  Presence,
+  ConductorStatus,
+  Summary,
+} from './events';
 
 export interface ModelState {
   name: string;
@@ -9,7 +18,7 @@ export interface ModelState {
 export interface Setup {
   teams: string[];
   team: string;
-  demos: string[];
+  demos: DemoView[];
 }
 export interface Person {
   presence: Presence;

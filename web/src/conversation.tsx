@@ -1,6 +1,7 @@
 // The conversation: everything that was said, then what is being said now, then what the team wants to know.
 
 import { useEffect } from 'preact/hooks';
+import { languageOf, Source } from './code';
 import { Composer } from './composer';
 import { Entry } from './items';
 import { Avatar, isPerson, RoleName, roleOf, titleOf } from './people';
@@ -9,7 +10,41 @@ import { Scroll } from './scroll';
 import { link, live, streamed, ready, view, where } from './state';
 import { visible } from './text';
 
-const TAIL = 6_000;
+const TAIL = 12_000;
+const FENCE = /^ {0,3}(?:```+|~~~+)(.*)$/;
+
+/** Words as they come; what stands between fences is code and has its colours from its first line on. */
+function Stream({ text }: { text: string }) {
+  const parts: { code: boolean; info: string; lines: string[] }[] = [{ code: false, info: '', lines: [] }];
+  for (const line of text.split('\n')) {
+    const fence = FENCE.exec(line);
+    const last = parts.at(-1)!;
+    if (fence) parts.push({ code: !last.code, info: last.code ? '' : fence[1]!.trim(), lines: [] });
+    else last.lines.push(line);
+  }
+  return (
+    <div class="streaming">
+      {parts.map(({ code, info, lines }, index) =>
+        code ? (
+          <figure key={index}>
+            {info && <figcaption class="quiet">{visible(info)}</figcaption>}
+            <Source text={lines.join('\n')} language={languageOfFence(info)} />
+          </figure>
+        ) : (
+          <p class="words" key={index}>
+            {visible(lines.join('\n'))}
+          </p>
+        ),
+      )}
+    </div>
+  );
+}
+
+function languageOfFence(info: string): string {
+  const [first = '', path = ''] = info.split(/\s+/);
+  const byPath = languageOf(path || first);
+  return byPath === 'plaintext' ? first.toLowerCase() || 'plaintext' : byPath;
+}
 
 export function Conversation() {
   const { items } = view.value;
@@ -93,9 +128,7 @@ function Bubble({ name }: { name: string }) {
           </span>
         </header>
         {reasoning && !text && <p class="words quiet">{visible(reasoning.slice(-TAIL))}</p>}
-        {text && (
-          <p class="words streaming">{visible(text.length > TAIL ? `…${text.slice(-TAIL)}` : text)}</p>
-        )}
+        {text && <Stream text={text.length > TAIL ? `…${text.slice(-TAIL)}` : text} />}
       </div>
     </div>
   );

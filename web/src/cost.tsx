@@ -28,7 +28,7 @@ export function CostTab() {
           {cached > 0 && <>, {short(cached)} of them cached</>}, {short(completion)} out
         </span>
       </h3>
-      <div class="table" tabIndex={0} role="region" aria-label="Cost per member">
+      <div class="table costs" tabIndex={0} role="region" aria-label="Cost per member">
         <table>
           <thead>
             <tr>

@@ -19,7 +19,21 @@ export function drawn(text: string, [old, fresh]: [string, string], split: boole
     FORBID_TAGS: ['style', 'form', 'input', 'a', 'svg', 'button'],
     FORBID_ATTR: ['style', 'id', 'href'],
   });
-  return clean.replace(/<div class="(d2h-file-(?:side-)?diff)"/g, '<div class="$1" tabindex="0"');
+  const marked = clean.replace(/<div class="(d2h-file-(?:side-)?diff)"/g, '<div class="$1" tabindex="0"');
+  return split ? sideBySide(marked) : marked;
+}
+
+/** Both sides in one table: their lines wrap together, so that the change is in sight however narrow it is. */
+function sideBySide(page: string): string {
+  const place = document.createElement('template');
+  place.innerHTML = page;
+  for (const sides of place.content.querySelectorAll('.d2h-files-diff')) {
+    const [left, right] = [...sides.querySelectorAll('.d2h-file-side-diff')];
+    const others = right?.querySelectorAll('tr') ?? [];
+    left?.querySelectorAll('tr').forEach((row, index) => row.append(...(others[index]?.cells ?? [])));
+    right?.remove();
+  }
+  return place.innerHTML;
 }
 
 export function loadStyle(): void {

@@ -69,6 +69,7 @@ export interface TeamSpec {
   packages?: 'ask' | 'auto' | 'off';
   keepsakes?: string[];
   config?: string;
+  file?: string;
   floor?: string;
   budget?: Budget;
   limits?: Limits;
@@ -85,6 +86,8 @@ export interface TeamSpec {
   tests?: string;
   setup?: string;
   languages?: Record<string, string>;
+  unmask?: string[];
+  not_secret?: string[];
 }
 
 export interface ChatStarted {
@@ -208,6 +211,7 @@ export interface CommandSucceeds {
   type: 'command';
   command: string;
   prints?: string;
+  held?: boolean;
 }
 
 export interface FileExists {
@@ -228,6 +232,7 @@ export interface Serves {
   type: 'serves';
   path: string;
   prints?: string;
+  held?: boolean;
 }
 
 export interface ExampleHolds {
@@ -349,6 +354,7 @@ export interface TestReport {
   complete?: boolean;
   hooks?: string[];
   foreign?: string[];
+  deeds?: string[];
 }
 
 export interface RunResult {
@@ -385,6 +391,7 @@ export interface EvidenceFound {
   run?: string;
   held_before?: boolean;
   written?: boolean;
+  judged?: boolean;
 }
 
 export interface Finding {
@@ -431,6 +438,7 @@ export interface ToolAnswered {
   id: string;
   text: string;
   failed?: boolean;
+  ready?: boolean;
   changes?: FileChange[];
   shown?: FileRef[];
   summary?: string;
@@ -523,6 +531,14 @@ export interface BaseSurveyed {
   tests?: string;
   tests_source?: string;
   archive?: string[];
+  unmasked?: string[];
+  scanned?: '' | 'kingfisher' | 'patterns';
+}
+
+export interface EnvironmentProbed {
+  python: string;
+  packages?: string[];
+  commands?: string[];
 }
 
 export interface FileState {
@@ -560,6 +576,7 @@ export interface Delivered {
   files: DeliveredFile[];
   undoes?: number;
   patch?: string;
+  patch_sha256?: string;
   branch?: string;
   commit?: string;
   unproven?: string[];
@@ -579,6 +596,7 @@ export interface Summary {
   reason: string;
   detail: string;
   workspace: string;
+  title: string;
 }
 
 export interface MemberView {
@@ -608,6 +626,7 @@ export interface RequirementView {
   met: boolean | null;
   evidence: string;
   author: string;
+  earlier: boolean | null;
 }
 
 export interface PlanView {
@@ -628,6 +647,7 @@ export interface BudgetView {
 
 export interface ChatView {
   seq: number;
+  title: string;
   team: string;
   members: MemberView[];
   person: string;
@@ -678,6 +698,51 @@ export interface Presence {
   chats?: string[];
 }
 
+export interface DemoView {
+  name: string;
+  title: string;
+  goal: string;
+  team: string;
+}
+
+export interface FolderView {
+  path: string;
+  parent: string;
+  repository: boolean;
+  folders: string[];
+}
+
+export interface ModelEntry {
+  name: string;
+  about: string;
+  here?: boolean;
+}
+
+export interface ModelChoice {
+  name: string;
+  reason: string;
+}
+
+export interface Overview {
+  models: ModelEntry[];
+  keys: string[];
+  chosen: ModelChoice | null;
+}
+
+export interface DownloadView {
+  name: string;
+  here: number;
+  whole: number;
+  error: string;
+}
+
+export interface ModelsView {
+  overview: Overview;
+  providers: string[];
+  download: DownloadView | null;
+  runtime: string;
+}
+
 export type Check = CommandSucceeds | CustomCheck | ExampleHolds | FileExists | Judged | Mends | PictureExists | Serves | ShowsWindow | TestsPass;
 
 export type Event =
@@ -717,6 +782,7 @@ export type Event =
   | Envelope<'septet.packages_decided', PackagesDecided>
   | Envelope<'septet.packages_installed', PackagesInstalled>
   | Envelope<'septet.base_surveyed', BaseSurveyed>
+  | Envelope<'septet.environment_probed', EnvironmentProbed>
   | Envelope<'septet.base_moved', BaseMoved>
   | Envelope<'septet.delivery_started', DeliveryStarted>
   | Envelope<'septet.delivered', Delivered>;

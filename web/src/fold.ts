@@ -10,7 +10,7 @@ import type {
   ToolAnswered,
   ToolCalled,
 } from './events';
-import { titleOf } from './people';
+import { isPerson, titleOf } from './people';
 import { counted, runTitle } from './text';
 import type { NewItem, Note, Runs, Said, View } from './view';
 
@@ -42,6 +42,7 @@ export function fold(view: View, event: Event, text: EventText): void {
     }
     case 'septet.turn_opened':
       view.turn = { speaker: event.data.speaker, answered: false, seq: event.seq };
+      unqueue(view);
       view.running = undefined;
       return;
     case 'septet.step_granted':
@@ -61,7 +62,14 @@ export function fold(view: View, event: Event, text: EventText): void {
     case 'septet.reply_refused':
       return amend(view, { refused: event.data.reason });
     case 'septet.person_spoke':
-      return add({ ...entry, kind: 'person', who: 'person', text: event.data.text, to: event.data.to ?? '' });
+      return add({
+        ...entry,
+        kind: 'person',
+        who: 'person',
+        text: event.data.text,
+        to: event.data.to ?? '',
+        queued: Boolean(view.turn && !view.ended && !isPerson(view.turn.speaker, view.state)),
+      });
     case 'septet.work_accepted':
       return note('person', 'Accepted as it is', 'good');
     case 'septet.check_challenged':
@@ -120,6 +128,8 @@ export function fold(view: View, event: Event, text: EventText): void {
       const { by, text: words, sources = [], references = [], unverified = [] } = event.data;
       return add({ ...entry, kind: 'given', who: by, text: words, sources, references, unverified });
     }
+    case 'septet.environment_probed':
+      return undefined;
     case 'septet.base_surveyed':
     case 'septet.delivered':
       return text.text ? note('septet', text.text) : undefined;
@@ -145,6 +155,13 @@ export function fold(view: View, event: Event, text: EventText): void {
 function unknown(event: never, note: (who: string, words: string) => void): void {
   const { type, subject } = event as Event;
   note(subject ?? 'septet', type.replace('septet.', '').replaceAll('_', ' '));
+}
+
+/** Whoever has the turn that opens now is told what the person said in the one before. */
+function unqueue(view: View): void {
+  for (const item of view.items.slice(-50))
+    if (item.kind === 'person' && item.queued)
+      Object.assign(item, { queued: false, revision: item.revision + 1 });
 }
 
 /** The newest thing that a member said in the turn that is open: what it amounted to belongs to it. */

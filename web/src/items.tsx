@@ -4,7 +4,7 @@ import { Output, Source, useColours } from './code';
 import type { EvidenceFound, ReviewGiven, VersionWritten } from './events';
 import { memo } from './memo';
 import { Avatar, RoleName, roleOf, titleOf } from './people';
-import { artefact, live, open, pane, streamed, tab, type Tab, view, where } from './state';
+import { artefact, chooseTab, live, open, pane, streamed, type Tab, view, where } from './state';
 import { clock, counted, markdown, runTitle, visible } from './text';
 import { ToolsBody } from './tools';
 import type { End, Example, Facts, Given, Item, Note, Run, Runs, Said, Spoken } from './view';
@@ -28,6 +28,9 @@ export const Entry = memo(
           <header>
             <b class={`name role-${role}`}>{titleOf(who, state)}</b>
             <RoleName who={who} state={state} />
+            {item.kind === 'person' && item.queued && (
+              <span class="badge nice">queued for the next turn</span>
+            )}
             {item.kind === 'person' && item.to && <span class="quiet">to {titleOf(item.to, state)}</span>}
             {item.kind === 'said' && item.version && <span class="quiet">v{item.version.number}</span>}
             {item.kind === 'runs' && item.version > 0 && <span class="quiet">v{item.version}</span>}
@@ -225,7 +228,7 @@ export function Markdown({ text }: { text: string }) {
 }
 
 function look(which: Tab): void {
-  tab.value = which;
+  chooseTab(which);
   pane.value = 'work';
 }
 

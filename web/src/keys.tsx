@@ -2,8 +2,8 @@
 
 import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { approve } from './question';
-import { act, open, pane, standing, tab, TABS, view } from './state';
+import { approve, stop } from './question';
+import { act, chooseTab, open, pane, standing, TABS, view } from './state';
 import { turnTheme } from './theme';
 
 export const help = signal(false);
@@ -69,7 +69,7 @@ const DOES: Record<string, () => void> = {
     if (!view.value.ended && view.value.seq) void act('step');
   },
   x: () => {
-    if (!view.value.ended && view.value.seq) void act('stop');
+    if (!view.value.ended && view.value.seq) stop();
   },
   d: turnTheme,
 };
@@ -77,10 +77,17 @@ const DOES: Record<string, () => void> = {
 export function listenToKeys(): void {
   addEventListener('keydown', (key) => {
     if (key.key === 'Escape' && typing(key.target)) return (key.target as HTMLElement).blur();
-    if (typing(key.target) || key.ctrlKey || key.metaKey || key.altKey || help.value) return;
+    if (
+      typing(key.target) ||
+      key.ctrlKey ||
+      key.metaKey ||
+      key.altKey ||
+      document.querySelector('dialog[open]')
+    )
+      return;
     const number = Number(key.key);
     if (number >= 1 && number <= TABS.length) {
-      tab.value = TABS[number - 1]!;
+      chooseTab(TABS[number - 1]!);
       pane.value = 'work';
     } else if (Object.hasOwn(DOES, key.key)) DOES[key.key]!();
     else return;

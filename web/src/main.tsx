@@ -1,6 +1,7 @@
 // The page: the top line, the chats, the conversation and the workbench.
 
 import { render } from 'preact';
+import { Confirm } from './confirm';
 import { Conversation } from './conversation';
 import { Home } from './home';
 import { Help, listenToKeys } from './keys';
@@ -40,6 +41,7 @@ function Page() {
         {announced.value}
       </p>
       <Help />
+      <Confirm />
     </div>
   );
 }

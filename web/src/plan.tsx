@@ -16,12 +16,19 @@ export function PlanTab() {
       <p class="empty">No plan yet. The planner writes one first; nothing is built before you approve it.</p>
     );
   const open = !plan.approved && !ended;
+  const checking =
+    !ended && plan.requirements.some((one) => one.met === null && typeof one.earlier === 'boolean');
   return (
     <div class="plan">
       <h3>
         Plan{' '}
         <span class="quiet">
-          {met} of {plan.requirements.length} met{versions.length ? ` by v${versions.length}` : ''}
+          {met} of {plan.requirements.length} met
+          {versions.length
+            ? checking
+              ? `, v${versions.length} is being checked`
+              : ` by v${versions.length}`
+            : ''}
           {open ? ' · not approved yet' : ''}
         </span>
       </h3>
@@ -63,12 +70,19 @@ export function PlanTab() {
   );
 }
 
+const EARLIER = { tone: 'earlier', mark: '☑', words: 'met by an earlier version' };
+const NOT_EARLIER = { tone: 'earlier', mark: '☒', words: 'not met by the version before' };
 const UNKNOWN = { tone: '', mark: '☐', words: 'not checked' };
 const MET = { tone: 'good', mark: '☑', words: 'met' };
 const NOT_MET = { tone: 'bad', mark: '☒', words: 'not met' };
 
+function look({ met, earlier }: RequirementView) {
+  if (met !== null) return met ? MET : NOT_MET;
+  return earlier === undefined || earlier === null ? UNKNOWN : earlier ? EARLIER : NOT_EARLIER;
+}
+
 function Requirement({ one, check = false }: { one: RequirementView; check?: boolean }) {
-  const { tone, mark, words } = one.met === null ? UNKNOWN : one.met ? MET : NOT_MET;
+  const { tone, mark, words } = look(one);
   return (
     <li class={tone}>
       <span class="box" role="img" aria-label={words}>
@@ -82,6 +96,9 @@ function Requirement({ one, check = false }: { one: RequirementView; check?: boo
             <code class="check">{visible(one.check)}</code>
             <span class="quiet"> by {visible(one.author)}</span>
           </>
+        )}
+        {one.met === null && typeof one.earlier === 'boolean' && (
+          <p class="quiet">{words}; not checked again yet</p>
         )}
         {one.evidence && <p class="quiet">{visible(one.evidence)}</p>}
       </div>

@@ -1,10 +1,11 @@
 // What waits for the person. It stands outside the conversation: nothing that a member writes can look like it.
 
 import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { Delivery } from './delivery';
 import type { Question } from './events';
-import { act, link, standing, tab, trouble, view } from './state';
+import { choose, confirm } from './confirm';
+import { act, chooseTab, draft, link, planDraft, setDraft, standing, trouble, view } from './state';
 import { visible } from './text';
 
 export function Questions() {
@@ -13,38 +14,59 @@ export function Questions() {
   const idle = now && !now.conducted && !ended && seq > 0;
   return (
     <div class="dock">
-      {link.value === 'lost' && (
-        <p class="banner" role="status">
-          The connection is lost; trying again. Nothing is lost, the log goes on.
-        </p>
-      )}
-      {trouble.value && (
-        <p class="banner bad" role="alert">
-          {trouble.value}{' '}
-          <button type="button" class="link" onClick={() => (trouble.value = '')}>
-            Close
-          </button>
-        </p>
-      )}
-      {now?.trouble && (
-        <p class="banner bad" role="alert">
-          {now.trouble}
-          {now.remedy && `: ${now.remedy}`}
-        </p>
-      )}
-      {state.question ? <Asked question={state.question} /> : idle && <Idle />}
+      <Banner idle={Boolean(idle && !state.question)} />
+      {state.question && <Asked question={state.question} />}
       {ended > 0 && now && !now.conducted && <Delivery />}
     </div>
+  );
+}
+
+/** One at a time, the most urgent: without the connection, nothing else can be done. */
+function Banner({ idle }: { idle: boolean }) {
+  const now = standing.value;
+  if (link.value === 'lost')
+    return (
+      <p class="banner" role="status">
+        The connection is lost; trying again. Nothing is lost, the log goes on.
+      </p>
+    );
+  if (trouble.value)
+    return (
+      <p class="banner bad" role="alert">
+        {trouble.value}{' '}
+        <button type="button" class="link" onClick={() => (trouble.value = '')}>
+          Close
+        </button>
+      </p>
+    );
+  if (now?.trouble)
+    return (
+      <p class="banner bad" role="alert">
+        {now.trouble}
+        {now.remedy && `: ${now.remedy}`}
+        {idle && <ResumeHere />}
+      </p>
+    );
+  return idle ? <Idle /> : null;
+}
+
+function ResumeHere() {
+  return (
+    <>
+      {' '}
+      <button type="button" onClick={() => void act('resume')}>
+        Resume here
+      </button>
+    </>
   );
 }
 
 function Idle() {
   return (
     <p class="banner" role="status">
-      This page does not conduct the chat now. If another program does, watch and steer it here; else:{' '}
-      <button type="button" onClick={() => void act('resume')}>
-        Resume here
-      </button>
+      <b>Paused</b>: this page is not running the chat. If another program does, you can watch and steer it
+      here; else:
+      <ResumeHere />
     </p>
   );
 }
@@ -89,8 +111,6 @@ function Button({
     </button>
   );
 }
-
-const stop = () => void act('stop');
 
 function Asks({ text }: { text: string }) {
   return (
@@ -168,7 +188,7 @@ function Plan() {
             Approve
           </Button>
           <Button does={() => setEditing(true)}>Edit</Button>
-          <Button does={() => (tab.value = 'Plan')}>Look at it</Button>
+          <Button does={() => chooseTab('Plan')}>Look at it</Button>
           <Button does={stop}>Stop</Button>
         </div>
       )}
@@ -182,14 +202,37 @@ function accept(): void {
   if (newest) void act('accept', { tree: newest.tree });
 }
 
-/** The plan that is on the screen, and no other. */
+/** The plan that is on the screen, and no other; words that were not sent yet are not passed over. */
 export function approve(): void {
   const { plan } = view.value.state;
-  if (plan) void act('approve', { plan: plan.digest });
+  if (!plan) return;
+  const does = () => act('approve', { plan: plan.digest });
+  const words = draft.value.trim();
+  if (planDraft.value)
+    return confirm('You changed the plan and did not save it.', 'Approve the plan as it was', does);
+  if (!words) return void does();
+  const send = async () => {
+    if (await act('say', { text: words })) setDraft('');
+  };
+  choose(`You wrote something that is not sent: “${words.slice(0, 200)}”`, [
+    { title: 'Send it instead', does: send },
+    { title: 'Approve without it', does },
+  ]);
+}
+
+export function stop(): void {
+  confirm('Stop this chat? What was made stays, and you can go on later.', 'Stop', () => act('stop'));
 }
 
 export function PlanEditor({ done }: { done: () => void }) {
   const [text, setText] = useState(() => view.value.state.plan?.text ?? '');
+  const before = view.value.state.plan?.text ?? '';
+  useEffect(() => {
+    planDraft.value = text !== before;
+    return () => {
+      planDraft.value = false;
+    };
+  }, [text, before]);
   const save = async () => {
     if (await act('edit', { text })) done();
   };

@@ -118,6 +118,10 @@ export function Scroll({ count, guess, name, role, follow, target, entry, tail }
     lowest.current = now.scrollTop;
     redraw(0);
   };
+  const jump = () => {
+    sticking.current = true;
+    redraw(0);
+  };
   const moves = () => {
     moving.current = true;
   };
@@ -139,6 +143,11 @@ export function Scroll({ count, guess, name, role, follow, target, entry, tail }
         {rows}
       </div>
       {tail}
+      {follow && !sticking.current && (
+        <button type="button" class="jump" onClick={jump}>
+          Jump to latest ↓
+        </button>
+      )}
     </div>
   );
 }

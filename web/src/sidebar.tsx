@@ -89,11 +89,14 @@ function ChatRow({ one }: { one: Summary }) {
           {MARKS[one.phase]}
         </span>
         <span class="chat-title">
-          {one.chat}
+          {visible(one.title) || one.chat}
           <span class="sr">, {one.status}</span>
         </span>
         <span class="quiet">{when(one.changed)}</span>
-        <span class="quiet goal">{visible(one.goal)}</span>
+        <span class="quiet goal">
+          {one.chat}
+          {one.items > 0 && ` · ${one.met}/${one.items} met`}
+        </span>
       </a>
     </li>
   );

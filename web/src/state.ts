@@ -35,9 +35,28 @@ export const link = signal<Link>('joining');
 export const trouble = signal('');
 export const announced = signal('');
 export const ready = signal(false);
+/** Whether another program is seen at work on the chat. */
+export const elsewhere = signal(false);
+/** What is typed and not sent: it stays with its chat, also over a reload. */
+export const draft = signal('');
+/** Whether the plan's editor holds changes that are not saved. */
+export const planDraft = signal(false);
+
+export function setDraft(text: string): void {
+  draft.value = text;
+  if (text) sessionStorage.setItem(`draft ${where.value.chat}`, text);
+  else sessionStorage.removeItem(`draft ${where.value.chat}`);
+}
 
 let connection: Connection | undefined;
 let scheduled = 0;
+/** Whether the person has chosen a tab in this chat; until then it is the plan, and the changes once there are any. */
+let chosen = false;
+
+export function chooseTab(name: Tab): void {
+  chosen = true;
+  tab.value = name;
+}
 
 /** `/chat/NAME`, `/chat/NAME/v2`, `/chat/NAME#m12`. */
 function read(): Where {
@@ -61,8 +80,8 @@ export function arrive(): void {
   const before = where.value.chat;
   where.value = read();
   trouble.value = '';
-  if (where.value.version) tab.value = 'Code';
   if (before !== where.value.chat || !connection) join(where.value.chat);
+  if (where.value.version) chooseTab('Code');
   pane.value = where.value.version ? 'work' : 'talk';
 }
 
@@ -73,6 +92,9 @@ function join(chat: string): void {
   standing.value = undefined;
   ready.value = false;
   link.value = 'joining';
+  chosen = false;
+  tab.value = 'Plan';
+  draft.value = sessionStorage.getItem(`draft ${chat}`) ?? '';
   document.title = chat ? `${chat} · septet` : 'septet';
   connection = new Connection(chat, () => fresh.seq, receive, linked);
 }
@@ -92,9 +114,11 @@ function receive(frame: Frame): void {
       break;
     case 'pieces':
       for (const piece of frame.pieces) live.value.add(piece);
+      if (ready.value && !standing.value?.conducted) elsewhere.value = true;
       break;
     case 'standing':
       standing.value = frame.standing;
+      elsewhere.value = false;
       if (!frame.standing.conducted) live.value.end();
       break;
     case 'chats':
@@ -109,13 +133,18 @@ function receive(frame: Frame): void {
 
 function draw(): void {
   scheduled = 0;
+  if (!chosen && opened.peek().versions.length) tab.value = 'Code';
   drawn.value = opened.peek().revision;
+  const { chat, state } = opened.peek();
+  if (chat) document.title = `${state.title || chat} · septet`;
   streamed.value += 1;
 }
 
 function recorded(event: Event, text?: EventText): void {
   const now = opened.peek();
   now.add(event, text);
+  if (event.type === 'septet.turn_opened' && ready.value && !standing.value?.conducted)
+    elsewhere.value = true;
   if (event.type === 'septet.model_answered') {
     live.value.end('text', event.data.role);
     live.value.end('reasoning', event.data.role);

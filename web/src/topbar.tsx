@@ -1,8 +1,9 @@
 // The top line: which chat, how far, what it cost, and the controls.
 
 import { help } from './keys';
-import { act, link, open, standing, view } from './state';
-import { short } from './text';
+import { stop } from './question';
+import { act, elsewhere, link, open, standing, view } from './state';
+import { short, visible } from './text';
 import { theme, turnTheme } from './theme';
 
 export function TopBar() {
@@ -20,18 +21,25 @@ export function TopBar() {
       >
         septet
       </a>
-      {chat && <h1 class="chat-name">{chat}</h1>}
+      {chat && (
+        <h1 class="chat-name" title={chat}>
+          {visible(state.title) || chat} <span class="quiet">{state.title && chat}</span>
+        </h1>
+      )}
       {chat && state.team && <span class="quiet wide">team {state.team}</span>}
       {chat && rounds > 0 && (
-        <span class="quiet wide">
+        <span class="quiet rounds">
           round {rounds} of {round_limit ?? '∞'}
         </span>
       )}
       {chat && <Phase />}
       <span class="gap" />
       {chat && (
-        <span class="quiet wide" title="tokens in / out, cost">
-          {short(usage.prompt ?? 0)}/{short(usage.completion ?? 0)} tok · ${cost.toFixed(2)}
+        <span class="quiet spending" title="tokens in / out, cost">
+          <span class="wide">
+            {short(usage.prompt ?? 0)}/{short(usage.completion ?? 0)} tok ·{' '}
+          </span>
+          ${cost.toFixed(2)}
           {cost_limit ? ` / ${cost_limit.toFixed(2)}` : ''}
         </span>
       )}
@@ -59,11 +67,18 @@ export function TopBar() {
 }
 
 function Phase() {
-  const { label, ending } = view.value.state;
-  const offline = !ending && link.value === 'lost';
-  return (
-    <span class={`chip ${ending ? (ending.good ? 'good' : 'bad') : ''}`}>{offline ? 'offline' : label}</span>
-  );
+  const { label, ending, question } = view.value.state;
+  const now = standing.value;
+  const words = ending
+    ? label
+    : link.value === 'lost'
+      ? 'offline'
+      : now && !now.conducted && !question && !elsewhere.value
+        ? 'paused'
+        : now?.pausing
+          ? `pausing after ${label}`
+          : label;
+  return <span class={`chip ${ending ? (ending.good ? 'good' : 'bad') : ''}`}>{words}</span>;
 }
 
 function Controls() {
@@ -89,12 +104,7 @@ function Controls() {
           Step
         </button>
       )}
-      {now.conducted && now.pausing && (
-        <span class="quiet" role="status">
-          pausing after this turn
-        </span>
-      )}
-      <button type="button" onClick={() => void act('stop')} title="End the chat now (x)">
+      <button type="button" onClick={stop} title="End the chat (x)">
         Stop
       </button>
     </span>

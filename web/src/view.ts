@@ -44,6 +44,8 @@ export interface Spoken extends Entry {
   kind: 'person';
   text: string;
   to: string;
+  /** Sent while a member was at work: the next turn hears it. */
+  queued?: boolean;
 }
 export interface Note extends Entry {
   kind: 'note';
@@ -109,6 +111,7 @@ export interface Spent {
 
 const UNKNOWN: ChatView = {
   seq: 0,
+  title: '',
   team: '',
   members: [],
   person: '',
@@ -149,9 +152,9 @@ export class View {
 
   constructor(readonly chat: string) {}
 
-  /** How many requirements of the plan the newest version meets. */
+  /** How many requirements of the plan are met, by the newest version as far as it is checked. */
   get met(): number {
-    return this.state.plan?.requirements.filter((one) => one.met).length ?? 0;
+    return this.state.plan?.requirements.filter((one) => one.met ?? one.earlier).length ?? 0;
   }
 
   add(event: Event, text: EventText = {}): void {

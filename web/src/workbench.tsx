@@ -2,11 +2,12 @@
 
 import { CodeTab } from './codetab';
 import { CostTab } from './cost';
+import { Divider } from './divider';
 import { FilesTab, OutputTab } from './files';
 import { LogTab } from './log';
 import { PlanTab } from './plan';
 import { RunTab } from './runs';
-import { tab, TABS, type Tab, view } from './state';
+import { chooseTab, tab, TABS, type Tab, view } from './state';
 
 const PARTS: Record<Tab, () => preact.JSX.Element> = {
   Plan: PlanTab,
@@ -31,11 +32,12 @@ export function Workbench() {
     const step = key.key === 'ArrowRight' ? 1 : key.key === 'ArrowLeft' ? -1 : 0;
     if (!step) return;
     key.preventDefault();
-    tab.value = TABS[(TABS.indexOf(tab.value) + step + TABS.length) % TABS.length]!;
+    chooseTab(TABS[(TABS.indexOf(tab.value) + step + TABS.length) % TABS.length]!);
     requestAnimationFrame(() => document.getElementById(`tab-${tab.value}`)?.focus());
   };
   return (
     <aside class="work" aria-label="Workbench">
+      <Divider />
       <div class="tabs" role="tablist" aria-label="Workbench" onKeyDown={arrow}>
         {TABS.map((name) => (
           <button
@@ -46,10 +48,10 @@ export function Workbench() {
             aria-selected={tab.value === name}
             aria-controls="part"
             tabIndex={tab.value === name ? 0 : -1}
-            onClick={() => (tab.value = name)}
+            onClick={() => chooseTab(name)}
           >
             {name}
-            {counts[name] && <span class="quiet"> {counts[name]}</span>}
+            {counts[name] && <span class="quiet count"> {counts[name]}</span>}
           </button>
         ))}
       </div>

@@ -1,7 +1,7 @@
 """Turns runs and files into evidence: whether a requirement's check holds for the newest version."""
 
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol, assert_never
@@ -13,6 +13,7 @@ from septet.common.pictures import recognise
 from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.domain.events import EvidenceFound, RunFinished
+from septet.domain.files import is_test
 from septet.domain.plans import (
     CUSTOM_CHECKS,
     Check,
@@ -20,6 +21,7 @@ from septet.domain.plans import (
     CustomCheck,
     ExampleHolds,
     FileExists,
+    HoldableCheck,
     Judged,
     Mends,
     PictureExists,
@@ -28,6 +30,8 @@ from septet.domain.plans import (
     ShowsWindow,
     TestsPass,
     custom_checks,
+    gives_input,
+    input_of,
 )
 from septet.domain.pytest_report import TestReport, covers
 from septet.domain.runs import Screen
@@ -46,12 +50,15 @@ from septet.team.baseline import (
     tests_run,
     unchanged_by_version,
 )
-from septet.team.controls import prints_text, tampering
+from septet.team.controls import asking, prints_text, tampering
 from septet.team.evidence import control_doubts, control_of_tests, doubts, foreign_text, incomplete_reason
 from septet.workspace.files import MAX_FILE_BYTES, Workspace
 
-MIN_WORDS = 2
-"""A command of so many words starts a program without giving it anything: `python app.py`."""
+HELD_KINDS: Mapping[type[HoldableCheck], str] = {
+    CommandSucceeds: "a command",
+    Serves: "a request",
+    ExampleHolds: "an example",
+}
 
 
 class Observation(Value):
@@ -60,6 +67,8 @@ class Observation(Value):
     holds: bool
     detail: str
     run: str = ""
+    judged: bool = False
+    """Whether it holds because of a text that the version has, which somebody must judge."""
 
 
 class Contents(Protocol):
@@ -123,6 +132,7 @@ async def find_evidence(state: State, item: Requirement, contents: Contents) -> 
         run=found.run,
         held_before=found.holds and held_before(state, item),
         written=found.holds and await has_written_text(state, item.check, contents),
+        judged=found.judged,
     )
 
 
@@ -141,12 +151,20 @@ def held_before(state: State, item: Requirement) -> bool:
             return False
 
 
+def holds_when_empty(state: State, item: Requirement) -> bool:
+    """Whether a check also holds where all functions are empty."""
+    control = run_for(state, "hollow check", item.id)
+    if control is None or not isinstance(item.check, CommandSucceeds | ExampleHolds):
+        return False
+    return about_outcome(item.check, control, secret=False).holds
+
+
 async def look(state: State, item: Requirement, contents: Contents) -> Observation:
     match item.check:
         case TestsPass() | Mends():
             return await about_named_tests(state, item.check, contents)
         case CommandSucceeds() | Serves() | ExampleHolds():
-            return about_run(state, item.id, item.check)
+            return await about_tried(state, item.id, item.check, contents)
         case FileExists(path=path):
             return about_file(state, path)
         case PictureExists(path=path):
@@ -174,13 +192,34 @@ async def about_named_tests(state: State, check: TestsPass | Mends, contents: Co
     if not found.holds:
         return found
     texts = await sources(state, contents.blobs)
-    trouble = tampering(texts, await contents.base_texts(texts))
+    deeds = raw_tests_of(state).deeds
+    before = await contents.base_texts({*texts, *(deed.partition(":")[0] for deed in deeds)})
+    trouble = tampering(texts, before) or next((one for one in deeds if is_new(one, texts, before)), "")
     return replace(found, holds=False, detail=f"{trouble}, so the tests prove nothing") if trouble else found
+
+
+async def about_tried(state: State, item: str, check: HoldableCheck, contents: Contents) -> Observation:
+    """Check a run, and that the program does not ask who runs it."""
+    found = about_run(state, item, check)
+    if not found.holds:
+        return found
+    texts = {path: text for path, text in (await sources(state, contents.blobs)).items() if not is_test(path)}
+    trouble = asking(texts, await contents.base_texts(texts))
+    return replace(found, holds=False, detail=f"{trouble}, so it proves nothing") if trouble else found
+
+
+def is_new(deed: str, texts: Mapping[str, str], before: Mapping[str, str]) -> bool:
+    """Whether `FILE:LINE did something` is about a line that the project did not have before."""
+    path, _, place = deed.partition(":")
+    number = place.partition(" ")[0]
+    lines = texts.get(path, before.get(path, "")).splitlines()
+    there = lines[int(number) - 1 : int(number)] if number.isdigit() else []
+    return not there or there[0].strip() not in map(str.strip, before.get(path, "").splitlines())
 
 
 async def has_written_text(state: State, check: Check, contents: Contents) -> bool:
     """Whether a command with arguments finds a text that the program has written in it."""
-    if not isinstance(check, CommandSucceeds) or not check.prints or len(check.command.split()) <= MIN_WORDS:
+    if not isinstance(check, CommandSucceeds) or check.held or not check.prints or not gives_input(check):
         return False
     return prints_text(await sources(state, contents.blobs), check.prints)
 
@@ -274,11 +313,16 @@ def is_folder(target: str) -> bool:
 
 
 def about_run(state: State, item: str, check: CommandSucceeds | Serves | ExampleHolds) -> Observation:
-    """Check a run; one that also passes without a working program proves nothing."""
-    secret = isinstance(check, ExampleHolds) and check.held and item not in state.work.failed_before
+    """Check a run; one that also passes without a working program proves nothing, unless it failed on the base: a
+    name or a documentation is not there before it is written, and needs no function.
+    """
+    secret = check.held and item not in state.work.failed_before
     found, control = run_for(state, "check", item), run_for(state, "hollow check", item)
     result = about_outcome(check, found, secret)
     if result.holds and control is not None and about_outcome(check, control, secret).holds:
+        base = run_for(state, "check on base", item)
+        if base is not None and not about_outcome(check, base, secret).holds:
+            return replace(result, judged=True, detail=f"{result.detail}, also with empty functions")
         return replace(result, holds=False, detail="passes without a working program, so it proves nothing")
     return result
 
@@ -286,20 +330,31 @@ def about_run(state: State, item: str, check: CommandSucceeds | Serves | Example
 def about_outcome(
     check: CommandSucceeds | Serves | ExampleHolds, run: RunFinished | None, secret: bool
 ) -> Observation:
-    """Check the outcome. The first failure of a held-back example does not show its input; a later one does."""
-    if isinstance(check, CommandSucceeds):
-        return about_output(run, check.prints)
-    if isinstance(check, Serves):
-        return about_answer(run, check.prints)
+    """Check the outcome. The first failure of a check that is held back does not show its input; a later one does."""
+    match check:
+        case CommandSucceeds():
+            found = about_output(run, check.prints)
+        case Serves():
+            found = about_answer(run, check.prints)
+        case ExampleHolds():
+            found = about_value(run, check)
+    if not check.held or run is None:
+        return found
+    is_call = isinstance(check, ExampleHolds)
+    if found.holds:
+        return found if is_call else replace(found, detail="gives what is wanted")
+    told = found.detail if is_call else f"`{input_of(check)}` {found.detail}"
+    return replace(found, detail=f"{HELD_KINDS[type(check)]} that is held back fails" if secret else told)
+
+
+def about_value(run: RunFinished | None, check: ExampleHolds) -> Observation:
     if run is None:
         return Observation(holds=False, detail="was not run")
     outcome = call_outcome(run.result.stdout)
     if is_as_wanted(outcome, check.value):
         return Observation(holds=True, detail="gives the value", run=run.id)
     told = f"{check.call} {outcome_text(outcome)}, not {check.value}"
-    return Observation(
-        holds=False, detail="an example that is held back fails" if secret else told, run=run.id
-    )
+    return Observation(holds=False, detail=told, run=run.id)
 
 
 def about_answer(run: RunFinished | None, text: str) -> Observation:

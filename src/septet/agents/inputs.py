@@ -444,9 +444,8 @@ def sample_value(annotation: ast.expr | None, number: int) -> Datum:
     first = re.split(r"[,\]|]", inner)[0].strip().lower()
     if name in ("optional", "union"):
         return sample_value(ast.parse(inner[:-1].split(",")[0], mode="eval").body, number)
-    name = {"sequence": "list", "iterable": "list", "any": "int", "number": "int"}.get(
-        name.split("|")[0].strip(), name
-    )
+    name = name.split("|")[0].strip()
+    name = {"sequence": "list", "iterable": "list", "any": "int", "number": "int"}.get(name, name)
     values = SAMPLES.get(name, SAMPLES["int"])
     if name in ("list", "tuple", "set") and first in ("str", "float", "bool"):
         build: dict[str, type] = {"list": list, "tuple": tuple, "set": set}

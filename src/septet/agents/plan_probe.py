@@ -8,12 +8,14 @@ from septet.agents.run_context import RunContext
 from septet.agents.runner import open_setup
 from septet.common.text import join_words
 from septet.domain.events import Event, PlanProposed, ReplyRefused
-from septet.domain.plans import CommandSucceeds, Mends, Plan
+from septet.domain.plans import CommandSucceeds, Mends, Plan, TestsPass
+from septet.domain.pytest_report import PYTEST
 from septet.domain.runs import Job
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.errors import NoSandbox
 from septet.ports import Agent, Record
+from septet.team.baseline import ENVIRONMENT_REMEDY, failure_line, tests_command
 from septet.workspace.files import Workspace
 
 MODULE = re.compile(r"\bpython3?\s+-m\s+(\w+)|\bimport\s+(\w+)|\bfrom\s+(\w+)[\w.]*\s+import\b")
@@ -24,6 +26,8 @@ python -c 'import sys; from importlib.util import find_spec
 for one in sys.argv[1:]:
     if find_spec(one) is None: print("module", one)' {modules}
 """
+START_ONLY = ("--markers",)
+"""In place of tests: pytest loads the project's conftest.py, and collects and runs nothing."""
 
 
 def with_runnable_checks(spec: RoleSpec, usual: Agent, run_context: RunContext) -> Agent:
@@ -49,6 +53,7 @@ async def missing_things(state: State, plan: Plan, run_context: RunContext) -> l
     targets = [item.check.target for item in plan.items if isinstance(item.check, Mends)]
     try:
         programs = await missing_programs(state, commands, run_context)
+        programs += await tests_that_cannot_start(state, plan, run_context)
     except NoSandbox:  # programs run on another member's machine, where the checks will show it
         programs = []
     return [
@@ -78,6 +83,34 @@ async def missing_programs(state: State, commands: Sequence[str], run_context: R
     result = await run_context.sandbox.run(run_context.mounted(job))
     known = {*(f"command {one}" for one in words), *(f"module {one}" for one in modules)}
     return [f"there is no {line}" for line in result.stdout.splitlines() if line in known]
+
+
+async def tests_that_cannot_start(state: State, plan: Plan, run_context: RunContext) -> list[str]:
+    """Why pytest cannot start in the base, if a check of the plan needs it: for want of a package in a conftest.py,
+    or because that was written for another pytest.
+    """
+    named = any(isinstance(item.check, TestsPass | Mends) for item in plan.items)
+    scratch, found = run_context.scratch, state.base.survey.tests if state.base else ""
+    if (
+        not named
+        or not found
+        or tests_command(state)
+        or scratch is None
+        or await open_setup(state, run_context)
+    ):
+        return []
+    job = Job(
+        command=PYTEST,
+        workspace=str(scratch.base.root),
+        limits=state.team.limits,
+        tests=True,
+        only=START_ONLY,
+        home=state.workspace,
+    )
+    result = await run_context.sandbox.run(run_context.mounted(job))
+    if result.succeeded or result.stopped_by:
+        return []
+    return [f"the project's tests do not start here ({failure_line(result)}; {ENVIRONMENT_REMEDY})"]
 
 
 def first_words(commands: Iterable[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """Protects the person's files: takes a snapshot of the folder, merges the person's edits, refuses overwrites."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
 
 from septet.agents.run_context import RunContext
@@ -90,7 +90,7 @@ async def merge_into_version(
 def merge_edit(one: FileState, team: bytes, scratch: Scratch) -> bytes | None:
     """The team's file with the person's edit and conflict markers; None if it cannot be merged."""
     mine = content_of(scratch.origin, one)
-    if not one.sha256 or one.kind == "link" or mine is None or is_secret(one.path, mine):
+    if not one.sha256 or one.kind == "link" or mine is None or scratch.is_secret(one.path, mine):
         return None
     return merge_file(scratch.base.read(one.path) or b"", mine, team).content
 
@@ -98,7 +98,7 @@ def merge_edit(one: FileState, team: bytes, scratch: Scratch) -> bytes | None:
 async def keep_content(one: FileState, scratch: Scratch, blobs: Blobs) -> FileState:
     """Store the file's content as a blob, unless it looks like a secret."""
     content = await in_thread(lambda: content_of(scratch.origin, one))
-    if content is not None and not is_secret(one.path, content):
+    if content is not None and not scratch.is_secret(one.path, content):
         await blobs.put(content)
     return one
 
@@ -284,7 +284,8 @@ async def overwrite_refusal(
     foreign: dict[str, bytes], hidden: set[str], run_context: RunContext
 ) -> OverwriteRefusal:
     """Refuse to overwrite the files, and show their texts up to a limit unless one of them must stay hidden."""
-    texts = {path: visible_text(path, content, hidden) for path, content in foreign.items()}
+    harmless = run_context.harmless
+    texts = {path: visible_text(path, content, hidden, harmless) for path, content in foreign.items()}
     closed = [path for path, text in texts.items() if text is None]
     if closed:
         why = "in the folder already, and may not be shown or replaced"
@@ -308,9 +309,9 @@ def quote_paths(paths: Iterable[str]) -> str:
     return ", ".join(f"'{path}'" for path in paths)
 
 
-def visible_text(path: str, content: bytes, hidden: set[str]) -> str | None:
+def visible_text(path: str, content: bytes, hidden: set[str], harmless: Collection[str]) -> str | None:
     """The text of a file of the person; None if members may not see it."""
-    if path_and_parents(path) & hidden or is_secret(path, content):
+    if path_and_parents(path) & hidden or is_secret(path, content, harmless):
         return None
     return text_of_content(content, LONGEST_SHOWN)
 

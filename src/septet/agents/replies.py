@@ -118,7 +118,8 @@ async def files_sent(
         old = before.get(file.path, "")
         found = path_problem(file.path, paths) or unsound_refusal(file, old, parses=parses)
         faults += [Trouble(reason=found.reason, path=file.path)] if found else []
-    said = {file.path for file in read.files} | {path for path in missing if is_left_out(path, text)}
+    said = {one.path for one in (*read.files, *read.troubles)}
+    said |= {path for path in missing if is_left_out(path, text)}
     faults += [Trouble(reason=NOT_SENT.format(path), path=path) for path in missing if path not in said]
     bad = {fault.path for fault in faults}
     sound = {**kept, **{file.path: file.text for file in read.files}}
@@ -180,5 +181,7 @@ async def keep_file(file: CodeFile, blobs: Blobs) -> FileRef:
 
 
 async def sources(state: State, blobs: Blobs) -> dict[str, str]:
-    """The newest version's files as text, from blobs and not from the disk."""
-    return await texts_of(state.work.files, blobs)
+    """The newest version's files as text, from blobs and not from the disk; a run may have made some that are none."""
+    return {
+        path: text for path, text in (await texts_of(state.work.files, blobs)).items() if "\0" not in text
+    }

@@ -2,9 +2,9 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from anyio import create_memory_object_stream, create_task_group
 from anyio.streams.memory import MemoryObjectReceiveStream
@@ -16,6 +16,7 @@ from septet.agents.control_folders import (
     part_of_version,
     tree_folder,
 )
+from septet.common.secrets import mask_secrets
 from septet.domain.events import (
     RunFinished,
     RunStarted,
@@ -23,7 +24,9 @@ from septet.domain.events import (
 from septet.domain.files import FileChange, WorkspaceDelta
 from septet.domain.plans import (
     Check,
+    CommandSucceeds,
     ExampleHolds,
+    plan_text,
 )
 from septet.domain.runs import (
     CONTROLS,
@@ -60,6 +63,27 @@ SUITES: frozenset[Purpose] = frozenset(
 PLAIN_WORDS = re.compile(r"[\w ./=:@%+,-]+")
 
 
+class Mask(NamedTuple):
+    """Hides secrets in what a program of the person's project prints: it is stored and shown to models.
+
+    `values` are those of secret files that the program could read. What stands in the `known` text, such as the plan's
+    checks, is no secret to the team.
+    """
+
+    values: Collection[str]
+    known: str
+
+    def of_result(self, result: RunResult) -> RunResult:
+        stdout, stderr = (
+            mask_secrets(text, self.values, self.known) for text in (result.stdout, result.stderr)
+        )
+        return replace(result, stdout=stdout, stderr=stderr)
+
+    def of_bytes(self, content: bytes) -> bytes:
+        text = content.decode(errors="surrogateescape")
+        return mask_secrets(text, self.values, self.known).encode(errors="surrogateescape")
+
+
 class OutputCapture:
     """Captures each output stream up to its limit."""
 
@@ -71,17 +95,19 @@ class OutputCapture:
         kept = self.streams[stream]
         kept += piece[: max(0, self.limits.output - len(kept))]
 
-    async def with_blobs(self, result: RunResult, blobs: Blobs) -> RunResult:
+    async def with_blobs(self, result: RunResult, blobs: Blobs, mask: Mask | None = None) -> RunResult:
         """Store streams that the result truncates as blobs, and add their addresses."""
         return replace(
             result,
-            stdout_blob=await self._blob("stdout", blobs),
-            stderr_blob=await self._blob("stderr", blobs),
+            stdout_blob=await self._blob("stdout", blobs, mask),
+            stderr_blob=await self._blob("stderr", blobs, mask),
         )
 
-    async def _blob(self, stream: Stream, blobs: Blobs) -> str:
-        content = self.streams[stream]
-        return await blobs.put(bytes(content)) if len(content) > self.limits.kept_output else ""
+    async def _blob(self, stream: Stream, blobs: Blobs, mask: Mask | None) -> str:
+        content = bytes(self.streams[stream])
+        if len(content) <= self.limits.kept_output:
+            return ""
+        return await blobs.put(await in_thread(lambda: mask.of_bytes(content)) if mask else content)
 
 
 class RunContext:
@@ -105,6 +131,8 @@ class RunContext:
         self.sandbox = sandbox
         self.blobs = blobs
         self.bus = bus
+        self.early_result: Callable[[State], Awaitable[RunFinished | None]] | None = None
+        """The result of a baseline that runs beside the work of others, if one does."""
 
     async def write_newest(self, state: State, *, sweep: bool = False) -> None:
         """Write the newest version to disk; with `sweep`, remove what runs of older versions left."""
@@ -123,7 +151,7 @@ class RunContext:
         elif takes is not None:
             async with tree_folder(state, self.blobs, self.scratch, takes) as folder:
                 job = replace(self.mounted(evidence_job(state, started, folder)), mode=mode)
-                result = await self.run_reported(job, state.chat, speaker, started)
+                result = await self.run_reported(job, state, speaker, started)
                 result = replace(result, changes=(), others=())
         else:
             result = await self.run_in_workspace(state, speaker, started, mode)
@@ -145,7 +173,7 @@ class RunContext:
         control = started.about if started.about in MUTANTS else HOLLOW
         async with control_folder(state, self.blobs, self.scratch, control) as folder:
             job = replace(self.mounted(control_job(state, started, folder)), mode=mode)
-            result = replace(await self.run_reported(job, state.chat, speaker, started), changes=())
+            result = replace(await self.run_reported(job, state, speaker, started), changes=())
             if control == "results" and result.tests is not None:
                 reached = await folder.content(REACHED) or b""
                 tests = only_reached(result.tests, reached.decode(errors="replace"))
@@ -161,20 +189,20 @@ class RunContext:
             await self.write_newest(state)
             await self.remove_traces(state)
         job = replace(self.mounted(evidence_job(state, started, self.workspace)), mode=mode)
-        result = await self.run_reported(job, state.chat, speaker, started)
+        result = await self.run_reported(job, state, speaker, started)
         old = any(change.kind == "changed" for change in result.changes)
         hidden = await self.hidden_paths(state) if old else set[str]()
         return replace(result, changes=await self.keep_changes(result.changes, hidden))
 
-    async def run_reported(self, job: Job, chat: str, speaker: str, started: RunStarted) -> RunResult:
+    async def run_reported(self, job: Job, state: State, speaker: str, started: RunStarted) -> RunResult:
         """Run the job, and add the outcome of each test if the project's test runner reports it."""
-        result = await self.run_live(job, chat, speaker)
+        result = await self.run_live(job, state, speaker)
         if job.tests or started.purpose not in SUITES:
             return result
         whole = await self.blobs.get(result.stdout_blob) if result.stdout_blob else result.stdout.encode()
         script = await in_thread(lambda: npm_test_script(job.workspace))
         output = whole.decode(errors="replace")
-        return replace(result, tests=parse_suite_output(started.command, script, output, job.place))
+        return replace(result, tests=parse_suite_output(started.command, script, output))
 
     async def remove_traces(self, state: State) -> None:
         """A check begins with the version and what the plan's run has made: no test or check tells another anything."""
@@ -216,7 +244,7 @@ class RunContext:
         """The job with the copy mounted at the path of the person's folder."""
         return mount_over_origin(job, self.scratch) if self.scratch else job
 
-    async def run_live(self, job: Job, chat: str, speaker: str) -> RunResult:
+    async def run_live(self, job: Job, state: State, speaker: str) -> RunResult:
         result: RunResult | None = None
         capture = OutputCapture(job.limits)
         send, receive = create_memory_object_stream[bytes](float("inf"))
@@ -226,11 +254,19 @@ class RunContext:
             send.send_nowait(piece)
 
         async with create_task_group() as tasks:
-            tasks.start_soon(forward, receive, self.bus, chat, speaker)
+            tasks.start_soon(forward, receive, self.bus, state.chat, speaker)
             with send:
                 result = await self.sandbox.run(job, listen)
         assert result is not None, "a task group that ends without an error has set the result"
-        return await capture.with_blobs(result, self.blobs)
+        if self.scratch is None:  # there is nothing of the person's but what the team was given
+            return await capture.with_blobs(result, self.blobs)
+        mask = Mask(await in_thread(self.scratch.secret_values), known_text(state))
+        return await capture.with_blobs(mask.of_result(result), self.blobs, mask)
+
+    @property
+    def harmless(self) -> tuple[str, ...]:
+        """Patterns of files that look like secrets and, as the person says, are none."""
+        return self.scratch.manifest.secrets.harmless if self.scratch else ()
 
     async def hidden_paths(self, state: State) -> set[str]:
         """Paths that members may not read: git ignores them, or did when the chat began."""
@@ -256,9 +292,14 @@ class RunContext:
     async def keep(self, change: FileChange) -> bool:
         """Store a file as a blob; False if it has changed since."""
         content = await self.workspace.content(change.path)
-        if content is None or is_secret(change.path, content):
+        if content is None or is_secret(change.path, content, self.harmless):
             return False
         return await self.blobs.put(content) == change.sha256
+
+
+def known_text(state: State) -> str:
+    """What the team has been told by the person and the plan."""
+    return f"{state.goal}\n{plan_text(state.plan.current) if state.plan.current else ''}"
 
 
 def made_by_run(state: State) -> dict[str, str]:
@@ -322,9 +363,8 @@ def evidence_job(state: State, started: RunStarted, workspace: Workspace) -> Job
         limits = suite_limits(state)
     check = check_for(state, PlannedRun(purpose=started.purpose, about=started.about))
     typed = started.purpose in SUITES and not testing
-    words = shell_free_command(
-        reporting_command(started.command, npm_test_script(folder)) if typed else started.command
-    )
+    command = check.command if isinstance(check, CommandSucceeds) else started.command
+    words = shell_free_command(reporting_command(command, npm_test_script(folder)) if typed else command)
     return Job(
         command=("python", "-c", example_driver(check.call)) if isinstance(check, ExampleHolds) else words,
         workspace=folder,

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from septet.agents.checks import find_evidence, held_before
+from septet.agents.checks import find_evidence, held_before, holds_when_empty
 from septet.agents.control_folders import (
     possible_controls,
     program_of,
@@ -31,6 +31,7 @@ from septet.domain.plans import (
     Serves,
     ShowsWindow,
     TestsPass,
+    input_of,
 )
 from septet.domain.pytest_report import PYTEST, covers
 from septet.domain.runs import (
@@ -51,6 +52,7 @@ from septet.team.baseline import (
     chosen_tests,
     files_that_finish,
     has_baseline,
+    has_project,
     is_long,
     needs_base_run,
     open_repeats,
@@ -118,14 +120,14 @@ def waits(state: State) -> bool:
     return state.team.packages == "ask" and bool(state.work.provisions.to_ask)
 
 
-def runner_agent(member: RoleSpec, run_context: RunContext, early: "EarlyBaseline | None" = None) -> Agent:
+def runner_agent(member: RoleSpec, run_context: RunContext) -> Agent:
     """The runner as an agent: makes the runs that the newest version still needs, then evaluates every check."""
 
     async def turn(state: State, record: Record) -> None:
         state = await set_up(state, record, run_context)
         if waits(state):
             return
-        state = await take_baseline(member.name, state, record, run_context, early)
+        state = await take_baseline(member.name, state, record, run_context)
         await run_and_check(member.name, state, record, run_context)
 
     return turn
@@ -200,7 +202,7 @@ async def run_setup(state: State, run_context: RunContext, command: str) -> Inst
     folder = await in_thread(scratch.start_setup)
     job = Job(command=("sh", "-c", command), workspace=str(folder.root), network=state.team.network)
     mounted = mount_over_origin(job, scratch)
-    result = await run_context.run_live(packages.setup_job(mounted), state.chat, "runner")
+    result = await run_context.run_live(packages.setup_job(mounted), state, "runner")
     await in_thread(lambda: scratch.finish_setup(result.succeeded))
     output = result.stdout + result.stderr
     if result.succeeded:
@@ -210,16 +212,26 @@ async def run_setup(state: State, run_context: RunContext, command: str) -> Inst
     return Installation(failed=(command,), why=why, output=output, seconds=result.seconds)
 
 
-async def take_baseline(
-    name: str, state: State, record: Record, run_context: RunContext, early: "EarlyBaseline | None" = None
-) -> State:
+async def take_baseline(name: str, state: State, record: Record, run_context: RunContext) -> State:
     """Run the project's tests on the untouched base, once, to know which tests failed before."""
     started = baseline_run(state)
     if started is None or run_context.scratch is None:
         return state
     state = await record(started)
-    finished = await early.result(state) if early else None
+    finished = await run_context.early_result(state) if run_context.early_result else None
     return await record(finished or await run_context.run(state, name, started))
+
+
+async def take_early_baseline(state: State, record: Record, run_context: RunContext) -> State:
+    """As `take_baseline` in the middle of another member's turn: only where the tests run beside it anyway."""
+    started = baseline_run(state)
+    if started is None or run_context.early_result is None:
+        return state
+    finished = await run_context.early_result(state)
+    if finished is None:
+        return state
+    await record(started)
+    return await record(finished)
 
 
 def baseline_run(state: State) -> RunStarted | None:
@@ -316,13 +328,18 @@ def open_controls(state: State) -> list[PlannedRun]:
 
 
 def open_base_checks(state: State) -> list[PlannedRun]:
-    """Checks that passed, without the version's changes, until one of them fails there."""
+    """Checks that passed, without the version's changes: those that pass with empty functions too, and the others
+    until one of them fails there.
+    """
+    empty = [one.id for one in state.plan.items if has_project(state) and holds_when_empty(state, one)]
+    if due := [one for one in empty if run_for(state, "check on base", one) is None]:
+        return [PlannedRun(purpose="check on base", about=one) for one in due]
     if not needs_change_shown(state) or any(isinstance(one.check, SHOWS_CHANGE) for one in state.plan.items):
         return []
     items = [
         one for one in state.plan.items if isinstance(one.check, CommandSucceeds | ExampleHolds | Serves)
     ]
-    passed = [one for one in items if went_well(state, one.id)]
+    passed = [one for one in items if went_well(state, one.id) and one.id not in empty]
     tried = [one for one in passed if run_for(state, "check on base", one.id) is not None]
     if not all(held_before(state, one) for one in tried):
         return []
@@ -370,9 +387,9 @@ def command_for(state: State, planned: PlannedRun) -> str:
     check = check_for(state, planned)
     if planned.purpose == "run" or isinstance(check, Serves):
         return state.plan.current.run if state.plan.current else ""
-    if isinstance(check, ExampleHolds):
-        return "an example that is held back" if check.held else check.call
-    return check.command if isinstance(check, CommandSucceeds) else tests_command(state) or " ".join(PYTEST)
+    if isinstance(check, CommandSucceeds | ExampleHolds):
+        return "a check that is held back" if check.held else input_of(check)
+    return tests_command(state) or " ".join(PYTEST)
 
 
 def mode_for(state: State, planned: PlannedRun, texts: Mapping[str, str]) -> Mode | None:

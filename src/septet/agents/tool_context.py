@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from septet.agents.replies import sources
 from septet.agents.run_context import RunContext
-from septet.agents.runner import provide, run_and_check, set_up
+from septet.agents.runner import provide, run_and_check, set_up, take_early_baseline
 from septet.common.text import pluralize
 from septet.domain.events import (
     Event,
@@ -28,13 +28,13 @@ from septet.domain.state import State
 from septet.ports import Record
 from septet.team.briefing import run_section
 from septet.team.context import Context, context_of
-from septet.team.evidence import result_lines, shortcomings
+from septet.team.evidence import other_shortcomings, result_lines, shortcomings
 from septet.team.layouts import deleted_after
 from septet.team.run_modes import mode_of_run
 from septet.tools.registry import ToolResult
 from septet.workspace.changes import files_after
 from septet.workspace.files import in_thread, path_problem
-from septet.workspace.listing import LOOKED_INTO, FolderTexts
+from septet.workspace.listing import LOOKED_INTO, FolderTexts, matches_any, secret_reason
 
 
 def next_version(state: State, changes: tuple[FileChange, ...], note: str) -> VersionWritten:
@@ -92,6 +92,8 @@ class CallContext:
         self.texts = texts
         self.project = project
         self.wished: dict[str, str | None] = {}
+        self.made: tuple[FileChange, ...] = ()
+        """The files that the call's program changed, if it ended well."""
 
     @property
     def root(self) -> Path:
@@ -107,6 +109,11 @@ class CallContext:
 
     def exists(self, path: str) -> bool:
         return path in self.texts.known or (path_problem(path) is None and bool(self._content(path)))
+
+    def secret_reason(self, path: str) -> str:
+        if matches_any(path, self._run_context.harmless) or path in self.texts.known:
+            return ""
+        return secret_reason(path, self._content(path)) if path_problem(path) is None else ""
 
     def has_read(self, path: str) -> bool:
         known = self.texts.known.get(path)
@@ -134,7 +141,7 @@ class CallContext:
         self, command: str, about: str, mode: Mode | None, state: State | None = None
     ) -> RunResult:
         if self._ran_before:
-            return self._ran_before[0]
+            return self._with_made(self._ran_before[0])
         await self._run_context.write_newest(self._edited)
         await self._provide()
         state = state or self._edited
@@ -148,13 +155,18 @@ class CallContext:
         )
         ran = await self._run_context.run(state, self.call.by, started, mode)
         await self._record(ran)
-        return ran.result
+        return self._with_made(ran.result)
+
+    def _with_made(self, result: RunResult) -> RunResult:
+        self.made = result.changes if result.succeeded else ()
+        return result
 
     async def check(self) -> ToolResult:
         """Run all checks as the runner would; the runs are logged as a tool's, and are no evidence."""
         if self._edited.work.version is None:
             return ToolResult(text="there is nothing to check yet", summary="nothing", failed=True)
-        seen = with_open_checks(self._edited)
+        self._edited = with_edits(await take_early_baseline(self._edited, self._record, self._run_context))
+        seen = without_questions(with_open_checks(self._edited))
 
         async def observe(event: Event) -> State:
             nonlocal seen
@@ -174,6 +186,12 @@ class CallContext:
             await provide(self._edited, self._record, self._run_context, self.texts.known)
 
 
+def without_questions(state: State) -> State:
+    """Nobody can be asked about packages during a call: programs run with what is there."""
+    team = state.team
+    return replace(state, team=replace(team, packages="off")) if team.packages == "ask" else state
+
+
 def with_open_checks(state: State) -> State:
     """Leave out held-back examples, which a member could find out by repeated calls."""
     plan = state.plan.current
@@ -186,7 +204,8 @@ def checked(state: State) -> ToolResult:
     failed = [
         run for run in state.work.runs if not run.result.succeeded and run.purpose not in DIAGNOSTIC_PURPOSES
     ]
-    verdict = f"not done: {'; '.join(troubles)}" if troubles else "everything that a machine can check is met"
+    others = "; ".join(other_shortcomings(state)) or "see what is not met"
+    verdict = f"not done: {others}" if troubles else "everything that a machine can check is met"
     text = "\n".join([verdict, *result_lines(state), *map(run_section, failed)])
     summary = f"{pluralize(len(troubles), 'trouble')}: {troubles[0]}" if troubles else "all met"
     return ToolResult(text=text, summary=summary, failed=bool(troubles))
@@ -203,5 +222,7 @@ async def call_context(
     """Build the context of a call; `project` and `texts_known` are given if the way knows more than the version."""
     known = await sources(with_edits(state), run_context.blobs) if texts_known is None else texts_known
     hidden = await run_context.hidden_paths(state)
-    texts = await in_thread(lambda: FolderTexts(known, run_context.workspace, hidden, LOOKED_INTO))
+    texts = await in_thread(
+        lambda: FolderTexts(known, run_context.workspace, hidden, LOOKED_INTO, run_context.harmless)
+    )
     return CallContext(state, record, texts, run_context, call, project or context_of(state, known, {}))

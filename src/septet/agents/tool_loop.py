@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from septet.agents.ask import ask_model
 from septet.agents.protection import check_overwrite
+from septet.agents.questions import ask_person, may_ask
 from septet.agents.replies import cut_answer, refused_by
 from septet.agents.run_context import RunContext
 from septet.agents.tool_context import CallContext, call_context, with_edits
@@ -20,19 +21,19 @@ from septet.domain.events import (
     ToolCalled,
 )
 from septet.domain.facts import change_in
-from septet.domain.files import FileRef
+from septet.domain.files import FileChange, FileRef
 from septet.domain.messages import Answer, Message, ToolCall
 from septet.domain.plans import Refusal
 from septet.domain.state import State, Turn
 from septet.domain.teams import RoleSpec
 from septet.errors import Overdrawn
 from septet.ports import Agent, Blobs, Model, Record
-from septet.team.questions import NO_ANSWER, asked_text
 from septet.tools.registry import Outcome, Toolbox, ToolResult
 from septet.workspace.changes import Change, file_changes, prepare_change
+from septet.workspace.files import path_and_parents
 
 LONGEST_ANSWER = 8_000
-"""Bytes of an answer that a model is told, unless it is a whole file; the whole of a longer one is a blob."""
+"""Bytes of an answer that a model is told; the whole of a longer one is a blob."""
 
 
 async def answer_call(
@@ -47,7 +48,23 @@ async def answer_call(
     """Run the tool and record its answer."""
     context = await call_context(state, record, run_context, call)
     said = await use_tool(call, tools, context, interrupted)
-    return await record(await tool_answer(state, said, context, run_context))
+    answer = await tool_answer(state, said, context, run_context)
+    if context.made and tools[call.name].keeps_output and not answer.failed:
+        made = await changes_to_keep(state, context.made, run_context)
+        answer = replace(answer, changes=(*answer.changes, *made))
+    return await record(answer)
+
+
+async def changes_to_keep(
+    state: State, made: Iterable[FileChange], run_context: RunContext
+) -> tuple[FileChange, ...]:
+    """What a program changed, without what git ignores and what was not stored."""
+    hidden = await run_context.hidden_paths(state)
+    return tuple(
+        one
+        for one in made
+        if (one.sha256 or one.kind == "deleted") and path_and_parents(one.path).isdisjoint(hidden)
+    )
 
 
 async def use_tool(call: ToolCalled, tools: Toolbox, context: CallContext, interrupted: bool) -> Outcome:
@@ -85,9 +102,9 @@ async def tool_answer(
         return ToolAnswered(id=call, text=refused.reason, failed=True, shown=refused.shown_files)
     changes = await file_changes(change.texts, texts, run_context.blobs)
     answer = replace(to_tool_answer(said, change), id=call, changes=changes)
-    whole = () if isinstance(said, ToolResult) else told_whole(context, answer.text)
-    shown = {*edited, *whole, *(said.shown if isinstance(said, ToolResult) else ())}
-    told = answer if whole else await shorten_answer(answer, run_context.blobs)
+    told = await shorten_answer(answer, run_context.blobs)
+    whole = said.shown if isinstance(said, ToolResult) else told_whole(context, told.text)
+    shown = {*edited, *whole}
     return replace(told, shown=await file_refs(context, shown, run_context.blobs))
 
 
@@ -102,7 +119,7 @@ async def possible_change(context: CallContext, own: Collection[str] | None) -> 
 
 def to_tool_answer(said: str | ToolResult, change: Change) -> ToolAnswered:
     if isinstance(said, ToolResult):
-        return ToolAnswered(id="", text=said.text, summary=said.summary)
+        return ToolAnswered(id="", text=said.text, summary=said.summary, ready=said.ready)
     return ToolAnswered(id="", text="\n".join(filter(None, [said, change.diff])))
 
 
@@ -277,18 +294,31 @@ async def work(member: ToolMember, state: State, record: Record) -> Event | None
     tools = await member.tools()
     while True:
         said, state = await latest_answer(member, state, record, tools)
+        complaint = ""
         if said.answer.calls and calls_made(state) < MOST_CALLS:
             state = await run_tool_calls(member, state, record, said, tools)
             if state.stop_requested:
                 return await end_early(member, state)
             complaint = ENOUGH if calls_made(state) >= MOST_CALLS else ""
-        else:
+        if is_final(state, said):
             cut = cut_answer(member.spec, said.answer)
-            event = cut or await member.settle(state, said.answer.text)
+            words = said.answer.text or (HANDED_IN if said.answer.calls else "")
+            event = cut or await member.settle(state, words)
             if not (complaint := complaint_about(state, event)):
                 return refused_by(member.spec, event)
         if complaint:
             state = await record(MemberBriefed(member=member.spec.name, text=complaint))
+
+
+HANDED_IN = "checked and handed in"
+"""What a member has said that hands in without a word."""
+
+
+def is_final(state: State, said: ModelAnswered) -> bool:
+    """Whether nothing is to be asked after the answer: it has no calls, or open ones, or one that handed in."""
+    turn = state.floor.turn
+    results = [state.talk.tool_results.get(number) for number in call_ids(turn, said)] if turn else []
+    return not said.answer.calls or None in results or any(one.ready for one in results if one)
 
 
 def complaint_about(state: State, event: Event | Refusal) -> str:
@@ -314,9 +344,7 @@ async def latest_answer(
     assert turn is not None
     if turn.answers and turn.briefings[-1] < len(turn.answers):
         said = turn.answers[-1]
-        if not said.answer.calls or not all(
-            number in state.talk.tool_results for number in call_ids(turn, said)
-        ):
+        if is_final(state, said):
             return said, state
     offers = tuple(tool.offer() for tool in tools.values())
     spec, bus = member.spec, member.run_context.bus
@@ -370,40 +398,12 @@ async def run_tool_calls(
     for call, interrupted in unanswered_calls(state, said):
         if not interrupted:
             state = await record(call)
-        if may_ask(state, call, tools):
-            state = await ask_person(member, state, record, call)
+        if call.name in tools and tools[call.name].asks and may_ask(state, call):
+            state = await ask_person(member.person, state, record, call)
             if state.stop_requested:
                 return state
             continue
         state = await answer_call(state, record, call, member.run_context, tools, interrupted=interrupted)
         if state.talk.tool_results[call.id].changes:
             await member.run_context.write_newest(with_edits(state))
-    return state
-
-
-MOST_QUESTIONS = 5
-"""To the person, of one member in a chat: a model that asks on and on would never be ready."""
-
-
-def may_ask(state: State, call: ToolCalled, tools: Toolbox) -> bool:
-    """Whether the call is a question that the person is asked; else the tool itself answers it."""
-    tool = tools.get(call.name)
-    asked = [said for said in state.talk.messages if isinstance(said, ToolCalled) and said.by == call.by]
-    few = sum(one.name == call.name for one in asked) <= MOST_QUESTIONS
-    return tool is not None and tool.asks and few and bool(asked_text(call))
-
-
-async def ask_person(member: ToolMember, state: State, record: Record, call: ToolCalled) -> State:
-    """Wait until the person's words are in the log as what the call answers, or the person stops the work."""
-
-    async def record_answer(event: Event) -> State:
-        nonlocal state
-        state = await record(event)
-        return state
-
-    while call.id not in state.talk.tool_results and not state.stop_requested:
-        before = state.seq
-        last = await member.person(state, record_answer)
-        if last is not None or state.seq == before:
-            state = await record(last or ToolAnswered(id=call.id, text=NO_ANSWER))
     return state

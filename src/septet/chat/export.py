@@ -25,6 +25,7 @@ from septet.domain.events import (
     DecisionRecorded,
     Delivered,
     DeliveryStarted,
+    EnvironmentProbed,
     EvidenceFound,
     ExampleGiven,
     FactsChanged,
@@ -117,6 +118,10 @@ def base_text(event: BaseEvent) -> tuple[str, str]:
     match event:
         case BaseSurveyed():
             return ("septet", survey_text(event)) if event.kind != "empty" else ("", "")
+        case EnvironmentProbed(python=python, packages=packages):
+            return "septet", f"programs run with Python {python}" + (
+                f", {', '.join(packages)}" if packages else ""
+            )
         case BaseMoved(changed=changed, conflicts=conflicts):
             conflict = f"; in conflict with the team's change: {', '.join(conflicts)}" if conflicts else ""
             return "person", f"changed in the folder: {', '.join(file.path for file in changed)}{conflict}"
@@ -128,16 +133,27 @@ def base_text(event: BaseEvent) -> tuple[str, str]:
             assert_never(event)
 
 
+SCANNERS = {
+    "": "",
+    "patterns": "scans for secrets with a few patterns only (septet doctor)",
+    "kingfisher": "scans for secrets with Kingfisher",
+}
+
+
 def survey_text(event: BaseSurveyed) -> str:
     """What the team works on, and what is hidden from it."""
     where = f"{event.root} ({f'git {event.commit[:7]}' if event.commit else event.kind})"
     dirty = f", {event.dirty_count:,} not committed" if event.dirty_count and event.kind == "git" else ""
     hidden = [f"{event.ignored:,} ignored" if event.ignored else "", secret_words(event.secrets)]
     omitted = ", ".join(filter(None, hidden))
-    tests = f"; tests: {event.tests} ({event.tests_source})" if event.tests else ""
-    return f"works on {pluralize(event.files, 'file')} of {where}{dirty}" + (
-        f"; leaves out {omitted}{tests}" if omitted else tests
-    )
+    parts = [
+        f"works on {pluralize(event.files, 'file')} of {where}{dirty}",
+        f"leaves out {omitted}" if omitted else "",
+        f"programs may read {', '.join(event.unmasked)}" if event.unmasked else "",
+        SCANNERS[event.scanned],
+        f"tests: {event.tests} ({event.tests_source})" if event.tests else "",
+    ]
+    return "; ".join(filter(None, parts))
 
 
 def delivery_text(event: Delivered) -> str:

@@ -11,9 +11,9 @@ from pathlib import Path
 from threading import Lock
 from typing import TypeVar
 
-import anyio
+from septet.common.threads import run_blocking
 
-LAYOUT = 1
+LAYOUT = 2
 """To be raised with every change of the tables, and of what a summary means."""
 BUSY_TIMEOUT = 10.0
 TABLES = (
@@ -39,7 +39,7 @@ class IndexFile:
 
     async def use(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do the work in one transaction, in a thread."""
-        return await anyio.to_thread.run_sync(self._use, work)
+        return await run_blocking(lambda: self._use(work))
 
     def close(self) -> None:
         with self._lock:

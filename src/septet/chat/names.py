@@ -1,7 +1,6 @@
 """Names of chats: a slug of the goal and three letters, accepted by prefix."""
 
 import re
-import secrets
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from hashlib import sha256
@@ -35,12 +34,31 @@ CHAT_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 def new_names(goal: str) -> Iterator[str]:
     """Yield candidates such as `analog-clock-k3f`: keywords of the goal and a random suffix. The suffix grows, since
     the caller asks for another name only if one is taken."""
+    import secrets  # lists need none
+
     words = re.findall(r"[a-z0-9]+", goal[:400].lower())
     keywords = [word for word in words if word not in FILLERS] or words or ["chat"]
     slug = "-".join(keywords[:3])[:40].strip("-")
     for tries in count():
         letters = min(SUFFIX_LENGTH + tries // TRIES_PER_LENGTH, MAX_SUFFIX_LENGTH)
         yield f"{slug}-{''.join(secrets.choice(LETTERS) for _ in range(letters))}"
+
+
+OPENING = re.compile(r"(?:please\s+)?(?:make|write|create|build)\s+(?:me\s+)?(?:an?|the)\s+", re.IGNORECASE)
+MAX_TITLE_LENGTH = 60
+
+
+def chat_title(goal: str) -> str:
+    """A goal's first sentence as a short title: 'Python app that displays the time' for 'Make me a Python app …'."""
+    first = next((line.strip() for line in goal.splitlines() if line.strip()), "")
+    sentence = re.split(r"(?<=[.!?])\s", first)[0].rstrip(".! ")
+    words = OPENING.sub("", sentence, count=1) if OPENING.match(sentence) else sentence
+    short = (
+        words
+        if len(words) <= MAX_TITLE_LENGTH
+        else f"{words[:MAX_TITLE_LENGTH].rpartition(' ')[0] or words[:MAX_TITLE_LENGTH]} …"
+    )
+    return short[:1].upper() + short[1:]
 
 
 def alternative_names(chat: str) -> Iterator[str]:

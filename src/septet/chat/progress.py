@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from difflib import unified_diff
 
 from septet.chat.export import base_text, challenge_words, package_text, tool_text
-from septet.chat.results import control_text
+from septet.chat.results import control_text, ending_or_counts, run_outcome
 from septet.common.text import pluralize
 from septet.domain.events import (
     AnswerGiven,
@@ -31,7 +31,7 @@ from septet.domain.events import (
     WorkAccepted,
 )
 from septet.domain.files import FileChange
-from septet.domain.plans import Plan, check_text, plan_text
+from septet.domain.plans import Plan, check_text, plan_text, requirements_of
 from septet.domain.runs import CONTROLS
 from septet.domain.state import State
 from septet.team.reviews import review_text
@@ -116,7 +116,7 @@ def tool_line(
 def talk_line(event: Event) -> Words:
     match event:
         case PlanProposed(plan=plan, by=by):
-            return by, f"{pluralize(len(plan.items), 'requirement')}\n{plan_text(plan)}"
+            return by, f"{plan_size(plan)}\n{plan_text(plan)}"
         case PlanApproved(by=by):
             return "person", "plan approved" + (" (without asking)" if by == "flag" else "")
         case PersonSpoke(text=text):
@@ -132,6 +132,12 @@ def talk_line(event: Event) -> Words:
             return "septet", f"the {role}'s reply was refused: {why}"
         case _:
             return "", ""
+
+
+def plan_size(plan: Plan) -> str:
+    requirements, checks = len(requirements_of(plan)), len(plan.items)
+    more = f" with {pluralize(checks, 'check')}" if checks > requirements else ""
+    return f"{pluralize(requirements, 'requirement')}{more}"
 
 
 def plan_changes(old: Plan, new: Plan) -> str:
@@ -157,12 +163,12 @@ def run_line(event: RunFinished) -> Words:
         what = "tests" if event.purpose == "tests alone" else f"check {event.about}"
         return "runner", f"{what} {control_text(event)}"
     report = result.report if event.purpose.startswith("tests") else None
-    counts = [report.counts] if report and report.cases else []
     made = [change.path for change in result.changes if change.kind != "deleted"]
-    facts = [result.ending, f"{result.seconds:.2f} s", *counts, *made]
+    facts = [ending_or_counts(event), f"{result.seconds:.2f} s", *made]
     shown = "" if result.succeeded or report else "\n" + last_nonempty_line(result.stderr or result.stdout)
     what = event.title if report else f"{event.title}: {event.command}{MODES[event.mode]}"
-    return "runner", f"{what} → {' · '.join(facts)}{shown}"
+    mark = "✓" if run_outcome(event).good else "✗"
+    return "runner", f"{mark} {what} → {' · '.join(facts)}{shown}"
 
 
 def changed_lines(diff: str, changes: Sequence[FileChange]) -> str:

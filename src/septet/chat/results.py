@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from itertools import zip_longest
-from textwrap import wrap
+from textwrap import fill, wrap
 
 from septet.common.text import clip, pluralize
 from septet.common.values import Value
@@ -213,9 +213,16 @@ def run_outcome(run: RunFinished) -> RunOutcome:
         good = run.purpose != "tests alone" or control_result(run) == "fail"
         return RunOutcome(text=control_text(run), good=good)
     good = result.succeeded and (tests is None or (tests_outcome(result) == "pass" and tests.trustworthy))
-    return RunOutcome(
-        text=" · ".join(filter(None, [result.ending, tests.counts if tests else ""])), good=good
-    )
+    return RunOutcome(text=ending_or_counts(run), good=good)
+
+
+def ending_or_counts(run: RunFinished) -> str:
+    """How a run ended: of tests that came to an end their counts, which say more than an exit code."""
+    result, report = run.result, run.result.report if run.purpose.startswith("tests") else None
+    tests = report if report and report.cases else result.tests
+    if tests is None:
+        return result.ending
+    return tests.counts if result.stopped_by is None else f"{result.ending} · {tests.counts}"
 
 
 def control_text(run: RunFinished) -> str:
@@ -254,6 +261,17 @@ def awaited_question(state: State) -> Question | None:
     return asked if (team.stepwise or team.consult) and asked.kind in ("step", "review", "ask") else None
 
 
+def is_delivered(state: State) -> bool:
+    """Whether the newest version is in the person's folder, and nothing has come since."""
+    done = state.base.deliveries if state.base else ()
+    return (
+        bool(done)
+        and not done[-1].undoes
+        and state.work.version is not None
+        and done[-1].tree == state.work.version.tree
+    )
+
+
 def status(state: State) -> str:
     """The status of the chat in a few words."""
     if (ended := ending(state)) is not None:
@@ -282,6 +300,8 @@ def report_table(state: State, width: int = 120) -> str:
     lines = evidence_report(state)
     if not lines or state.work.version is None:
         return ""
+    if width < NARROW_WIDTH:
+        return "\n".join([*(narrow_row(line, width) for line in lines), *suite_notes(state)])
     rows = [TABLE_HEADER, *(report_row(line, state.work.version.number) for line in lines)]
     available = max(60, width) - 30
     wide, middle = available * 2 // 5, available // 3
@@ -293,6 +313,20 @@ def report_table(state: State, width: int = 120) -> str:
     rule = tuple("─" * width for width in widths)
     table = [columns(cells, widths) for cells in [rows[0], rule, *rows[1:]]]
     return "\n".join([*table, *suite_notes(state)])
+
+
+NARROW_WIDTH = 80
+"""Below it the columns of the table would break words into pieces: each requirement gets lines of its own."""
+
+
+def narrow_row(line: EvidenceLine, width: int) -> str:
+    """A requirement and, indented below it, its check and what shows it."""
+    mark, requirement, check, author, evidence, _ = report_row(line, 0)
+    cells = [(f"{mark}  ", requirement), ("   ", check), ("   ", f"{evidence} · by {author}")]
+    return "\n".join(
+        fill(text, max(20, width), initial_indent=indent, subsequent_indent="   ", break_on_hyphens=False)
+        for indent, text in cells
+    )
 
 
 MOST_LINES = 10

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from septet.chat.index_file import IndexFile
+from septet.chat.names import chat_title
 from septet.common.values import Value
 from septet.domain.state import State
 from septet.domain.teams import EndReason
@@ -37,6 +38,8 @@ class Summary(Value, omit_defaults=False):
     reason: str = ""
     detail: str = ""
     workspace: str = ""
+    title: str = ""
+    """The goal in a few words."""
 
 
 DECODER = msgspec.json.Decoder(Summary)
@@ -74,6 +77,8 @@ class Summaries:
             self._known.update(kept)
             if missing := [head for head in wanted if not self._is_known(head)]:
                 await self._add(missing)
+        if len(self._known) > len(heads):  # of chats that are deleted or no longer among the newest
+            self._known = {head.chat: self._known[head.chat] for head in heads}
         return [self._known[head.chat] for head in heads if self._known[head.chat].goal]
 
     def _is_known(self, head: ChatHead) -> bool:
@@ -110,6 +115,7 @@ def summarise(head: ChatHead, state: State) -> Summary:
     from septet.chat.results import result_of, status  # a list whose summaries are kept does without all this
 
     result = result_of(state)
+    planned = result.evidence[: len(state.plan.items)]  # wishes follow
     return Summary(
         chat=head.chat,
         goal=state.goal,
@@ -119,11 +125,12 @@ def summarise(head: ChatHead, state: State) -> Summary:
         started=head.started,
         changed=head.changed,
         versions=result.versions,
-        met=sum(evidence.passed for evidence in state.work.evidence.values()),
-        items=len(state.plan.current.items) if state.plan.current else 0,
+        met=sum(line.met for line in planned),
+        items=len(planned),
         reason=result.status,
         detail=result.detail,
         workspace=result.workspace,
+        title=chat_title(state.goal),
     )
 
 

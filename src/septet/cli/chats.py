@@ -1,8 +1,8 @@
 """`list`, `show` and `diff`: projections of the log."""
 
 import sys
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from septet.wiring.session import Session
 
 T = TypeVar("T")
+Execute = Callable[[Callable[[], Coroutine[None, None, str]]], str]
 
 MOST_LISTED = 100
 """How many chats a person is shown who does not say."""
@@ -26,31 +27,65 @@ def in_session(work: "Callable[[Session], Awaitable[str]]", nothing: str = "", e
 
     `nothing` is printed for people if that text is empty.
     """
+    import anyio
+
     from septet.wiring.session import open_session
 
-    return print_result(work, open_session, nothing, exact)
+    return print_result(work, open_session, anyio.run, nothing, exact)
 
 
-def in_archive(work: "Callable[[Archive], Awaitable[str]]", nothing: str = "", exact: bool = False) -> int:
-    """The same for work that only reads chats, which opens sooner."""
+def in_session_of(
+    chat: str, work: "Callable[[Session], Awaitable[str]]", *, holds: bool = False, exact: bool = False
+) -> int:
+    """The same in the session that has the chat: this machine's, or that of the server which it is on.
+
+    On a server `holds` makes this process the chat's conductor meanwhile.
+    """
+    import anyio
+
+    return print_result(work, partial(open_session_of, chat, holds), anyio.run, "", exact)
+
+
+@asynccontextmanager
+async def open_session_of(chat: str, holds: bool) -> "AsyncGenerator[Session]":
+    from septet.wiring.session import open_session
+
+    async with open_session() as session:
+        note = await session.remote_chat(chat)
+        if note is None:
+            yield session
+            return
+    from septet.wiring.cluster import open_server_of
+
+    async with open_server_of(chat, note.command, holds=holds) as session:
+        yield session
+
+
+def in_archive(
+    work: "Callable[[Archive], Awaitable[str]]",
+    nothing: str = "",
+    exact: bool = False,
+    execute: Execute | None = None,
+) -> int:
+    """The same for work that only reads chats, which opens sooner. Unless `execute` is given, it has no event loop."""
+    from septet.common.threads import run_directly
     from septet.wiring.archive import open_archive
 
-    return print_result(work, open_archive, nothing, exact)
+    return print_result(work, open_archive, execute or (lambda read: run_directly(read())), nothing, exact)
 
 
 def print_result(
     work: Callable[[T], Awaitable[str]],
     open_context: Callable[[], AbstractAsyncContextManager[T]],
+    execute: Execute,
     nothing: str,
     exact: bool,
 ) -> int:
-    import anyio
-
     async def run() -> str:
         async with open_context() as opened:
             return await work(opened)
 
-    text = anyio.run(run)
+    text = execute(run)
     if text:
         put_exactly(text) if exact else print_text(text)
     elif nothing:
@@ -162,6 +197,7 @@ def diff(name: str, old: str | None, new: str | None) -> int:
         count = len(state.work.versions)
         before = version_named(state, f"v{max(1, count - 1)}" if old is None else old)
         after = version_named(state, f"v{count}" if new is None else new)
-        return await version_diff(before, after, session.blobs)
+        print_diff(await version_diff(before, after, session.blobs))
+        return ""
 
-    return in_session(work, exact=True)
+    return in_session_of(name, work, exact=True)

@@ -7,7 +7,7 @@ from typing import ParamSpec
 
 import click
 
-from septet.cli.options import Options, action_option, run_options
+from septet.cli.options import Folder, Options, action_option, run_options
 from septet.cluster.endpoint import ConnectOptions
 from septet.domain.teams import ALIASES
 
@@ -139,19 +139,25 @@ def join(server: ConnectOptions, roles: str, name: str, model: str, unsafe_local
 @click.argument("goal", required=False)
 @click.option("--resume", "name", default="", metavar="NAME", help="Continue this chat instead of a new one.")
 @click.option("-t", "--team", default="iterate", show_default=True, help="A team's name or a team.yaml.")
+@click.option(
+    "-C",
+    "workspace",
+    type=Folder(),
+    help="The folder to work in. A project in it goes to the members, without what git ignores and secrets.",
+)
 @action_option
 @run_options
-def conduct(
-    server: ConnectOptions, goal: str | None, name: str, team: str, action: str, options: Options
-) -> int:
+def conduct(server: ConnectOptions, options: Options, **given: object) -> int:
     """Build GOAL with the members that have joined the server at URL.
 
     If this process dies, the chat can be continued from any machine with --resume NAME. API keys are needed where
     the members are, not here.
     """
-    from septet.cli.host import run_conductor
+    from septet.cli.host import ConductOptions, run_conductor
 
-    return run_conductor(server, goal, name, team, options, action)
+    if given["name"] and given["workspace"] is not None:
+        raise click.UsageError("a chat stays in its folder: leave out -C", click.get_current_context())
+    return run_conductor(server, ConductOptions(**given), options)  # pyright: ignore[reportArgumentType]  # click has checked them
 
 
 @click.command(epilog="Example: septet up team.yaml")

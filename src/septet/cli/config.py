@@ -21,9 +21,16 @@ from septet.models.local.catalogue import WeightsFile
 from septet.models.local.download import PUBLIC_INDEX
 from septet.models.table import PROVIDERS, installed_providers
 from septet.settings.group_chats import GroupChatForm
-from septet.settings.home import Home, find_home, set_trusted, trusted_folders, write_private
+from septet.settings.home import (
+    TELEMETRY_VARIABLE,
+    Home,
+    find_home,
+    set_trusted,
+    trusted_folders,
+    write_private,
+)
+from septet.settings.mcp_file import McpFile
 from septet.settings.team_files import TeamForm
-from septet.wiring.mcp import McpFile
 from septet.wiring.models import MAX_ANSWER_VARIABLE, Models
 
 HIDDEN = "set, not shown"
@@ -39,9 +46,11 @@ FORMS: Mapping[str, tuple[type[Value], str]] = {
 }
 VARIABLES = {
     "model": (("SEPTET_MODEL",), "what is found here (septet models)"),
+    "bell": (("SEPTET_BELL",), "off"),
     "sandbox": (("SEPTET_SANDBOX",), "the strongest that works here (septet doctor)"),
     "longest_answer": ((MAX_ANSWER_VARIABLE,), f"{MAX_ANSWER_BYTES >> 20}"),
     "embeddings": (("SEPTET_EMBEDDINGS",), "off"),
+    "telemetry": ((TELEMETRY_VARIABLE,), "off"),
     "index": (("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"), PUBLIC_INDEX),
     **{
         f"{provider.name}.{variable.setting}": ((variable.name,), variable.default)

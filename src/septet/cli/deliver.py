@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 from anyio import to_thread
 
-from septet.cli.chats import in_session
+from septet.cli.chats import in_session_of
 from septet.cli.completion import chat_names
 from septet.cli.output import confirm, notify, put_bytes, show_diff
 from septet.common.values import Value
@@ -21,14 +21,14 @@ CONFLICT = 3
 NOT_APPROVED = 4
 
 
-def tell(done: "Delivered | None", chat: str, *, with_undo: bool = True) -> int:
+def tell(done: "Delivered | None", chat: str) -> int:
     """What was done, and the exit code of it."""
     from septet.chat.export import delivery_text
 
     if done is None:
         notify(f"septet: {chat} has nothing to deliver")
         return 0
-    can_undo = with_undo and done.files and not (done.undoes or done.branch)
+    can_undo = done.files and not (done.undoes or done.branch)
     undo = f"; septet undo {chat} takes that back" if can_undo else ""
     notify(f"septet: {delivery_text(done)}{undo}")
     return CONFLICT if done.patch or done.unproven else 0
@@ -42,24 +42,24 @@ class DeliveryConsent(Value):
     unsafe: bool = False
 
 
-def commands_for(session: "Session", chat: str) -> str:
-    """The commands that deliver later: a chat on a server is delivered by who conducts it."""
-    if session.deployment.remote:
-        return f"{session.command(chat)} --yes"
+def commands_for(chat: str) -> str:
+    """The commands that deliver later, also what is on a server."""
     return f"septet deliver {chat} (septet diff {chat})"
 
 
 async def deliver_finished(session: "Session", state: "State", consent: DeliveryConsent) -> int:
     """At the end of a command: deliver what is finished if the person agrees, and say what is left to do otherwise."""
+    from septet.chat.results import is_delivered
     from septet.ways.endings import is_finished
     from septet.ways.table import way_of
     from septet.wiring.delivery import is_elsewhere
 
     if state.base is None or state.work.version is None:
         return 0
-    commands = commands_for(session, state.chat)
+    commands = commands_for(state.chat)
     if await to_thread.run_sync(is_elsewhere, state):
-        notify(f"septet: {state.workspace} is not on this machine; where it is: {commands}")
+        there = f"{session.command(state.chat)} --yes"
+        notify(f"septet: {state.workspace} is not on this machine; where it is: {there}")
         return NOT_APPROVED
     diff = await (await session.delivery(state)).diff() if not is_delivered(state) else ""
     if not diff:
@@ -78,20 +78,9 @@ async def deliver_finished(session: "Session", state: "State", consent: Delivery
         agreed = confirm(f"write this to {state.workspace}?")
     if agreed:
         done = await session.deliver(state.chat, unsafe=consent.unsafe)
-        return tell(done, state.chat, with_undo=not session.deployment.remote)
+        return tell(done, state.chat)
     notify(f"septet: not written to {state.workspace}: {commands}")
     return NOT_APPROVED
-
-
-def is_delivered(state: "State") -> bool:
-    """The newest version was, and nothing has come since."""
-    done = state.base.deliveries if state.base else ()
-    return (
-        bool(done)
-        and not done[-1].undoes
-        and state.work.version is not None
-        and done[-1].tree == state.work.version.tree
-    )
 
 
 def delivery_code(state: "State") -> int:
@@ -118,6 +107,8 @@ def deliver(name: str, files: tuple[str, ...], yes: bool, branch: str | None, un
     yours and the team's change is in septet-NAME.patch. What becomes another state than the one that was checked,
     by a merge or by a choice of files, is checked again.
     """
+    from septet.chat.results import is_delivered
+
     code = 0
     if files and branch is not None:
         raise BadUsage("a branch gets all files", "leave out --branch, or the files")
@@ -143,7 +134,7 @@ def deliver(name: str, files: tuple[str, ...], yes: bool, branch: str | None, un
         code = tell(done, chat)
         return ""
 
-    in_session(work)
+    in_session_of(name, work, holds=True)
     return code
 
 
@@ -162,7 +153,7 @@ def undo(name: str) -> int:
         code = tell(await session.undo(chat), chat)
         return ""
 
-    in_session(work)
+    in_session_of(name, work, holds=True)
     return code
 
 
@@ -188,5 +179,5 @@ def try_version(name: str, command: tuple[str, ...], unsafe_local: bool) -> int:
         code = result.exit_code
         return ""
 
-    in_session(work)
+    in_session_of(name, work)
     return code

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import click
 
 from septet.cli.output import print_text, put_exactly
+from septet.common.secrets import has_scanner
 from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.errors import SeptetError
@@ -47,6 +48,7 @@ async def all_diagnoses() -> list[Diagnosis]:
         diagnose_home(home),
         await check_models(home),
         *map(check_tool, TOOLS),
+        check_scanner(),
     ]
 
 
@@ -55,6 +57,7 @@ async def check_models(home: Home) -> Diagnosis:
     async with Models(home) as models:
         try:
             choice = await models.choose()
+            models.open([choice.name])
         except SeptetError as error:
             return Diagnosis(what="model", well=False, detail=str(error), exit_code=5, optional=True)
     return Diagnosis(what="model", well=True, detail=f"{choice.name}: {choice.reason}")
@@ -84,6 +87,17 @@ def check_tool(tool: Tool) -> Diagnosis:
 def find_tool(program: str) -> str:
     """Return the path of the program, on PATH or beside this Python; empty if there is none."""
     return shutil.which(program) or shutil.which(program, path=str(Path(sys.executable).parent)) or ""
+
+
+def check_scanner() -> Diagnosis:
+    """What texts are searched for secrets with before a model gets them."""
+    well = has_scanner()
+    detail = (
+        "Kingfisher's rules, beside a few patterns"
+        if well
+        else "a few patterns only: pip install 'septet[secrets]', to scan with Kingfisher's rules"
+    )
+    return Diagnosis(what="secrets", well=well, detail=detail, optional=True)
 
 
 def check_python() -> Diagnosis:
@@ -124,7 +138,8 @@ def diagnose_home(home: Home) -> Diagnosis:
 @click.command(epilog="Example: septet doctor --json")
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
 def doctor(as_json: bool) -> int:
-    """Check this machine: Python, the sandbox, the log, the folders, the models, git, Xvfb, uv.
+    """Check this machine: Python, the sandbox, the log, the folders, the models, git, Xvfb, uv,
+    the secret scanner.
 
     A part marked – is optional. Exit code 6 if code cannot run here.
     """

@@ -6,11 +6,10 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-import click
 import msgspec
 
-from septet.cli.options import ModelOptions
-from septet.cli.output import notify, put_exactly
+from septet.cli.options import QUICKSTART, ModelOptions
+from septet.cli.output import ask_secret, notify, put_exactly
 from septet.cli.person import ask_line, at_terminal
 from septet.common.text import format_size, printable
 from septet.common.values import Value
@@ -25,8 +24,6 @@ no model was found. What would you like?
   4  fetch the embedded small coder model: 1.1 GB once, real, offline, good for small jobs"""
 
 PROVIDERS = ("openai", "anthropic")
-QUICKSTART = "SEPTET_QUICKSTART"
-"""An environment variable that a checkout's `./run` sets."""
 
 Progress = Callable[[int, int], None]
 ShowNote = Callable[[str], None]
@@ -173,7 +170,7 @@ async def choose_model(models: Models, offer_embedded: bool, silent: bool) -> Mo
 async def follow_choice(models: Models, choice_number: str) -> None:
     if choice_number == "2":
         provider = await ask_provider()
-        key = str(click.prompt("key", hide_input=True, err=True)).strip()
+        key = ask_secret("key")
         try:
             await store_checked_key(models, provider, key)
         except BadConfig as error:

@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
+from shutil import get_terminal_size
 
 import anyio
 from anyio.abc import TaskStatus
@@ -13,7 +14,7 @@ from prompt_toolkit.application.current import set_app
 from prompt_toolkit.application.run_in_terminal import in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
 from prompt_toolkit.input import create_input, create_pipe_input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import (
@@ -34,16 +35,21 @@ from septet.errors import SeptetError
 
 HINT = "type a message for the next turn"
 DIM = "fg:ansibrightblack"
+LIVE_LINES = 10
+"""How many lines of what is being said are shown."""
 
 
 class Footer:
     """Drawn below the printed text. A typed line answers the open question, else it is a message and is `queued`."""
 
-    def __init__(self, status: Callable[[], str], listening: bool) -> None:
+    def __init__(
+        self, status: Callable[[int], str], listening: bool, live: Callable[[int, int], str]
+    ) -> None:
         self.queued: list[str] = []
         self.send_messages, self.messages = anyio.create_memory_object_stream[str](math.inf)
         self._answer, self._answers = anyio.create_memory_object_stream[str | SeptetError](math.inf)
         self._status = status
+        self._live = live
         self._question = ""
         self._listening = listening
         self._line = Buffer(multiline=False, accept_handler=self._accept_line)
@@ -67,6 +73,7 @@ class Footer:
                 output=output_without_queries(),
                 erase_when_done=True,
                 refresh_interval=1.0,
+                min_redraw_interval=0.05,
                 terminal_size_polling_interval=None,
             )
             try:
@@ -89,7 +96,7 @@ class Footer:
         if not self._listening:
             raise terminal_closed()
         self._question = prompt
-        self._redraw()
+        self.redraw()
         try:
             answer = await self._answers.receive()
         finally:
@@ -104,7 +111,7 @@ class Footer:
         if self._application is not None and self._application.is_running:
             self._application.renderer.erase()
         yield
-        self._redraw()
+        self.redraw()
 
     @asynccontextmanager
     async def release_terminal(self) -> AsyncGenerator[None, None]:
@@ -121,7 +128,7 @@ class Footer:
         if text in self.queued:
             self.queued.remove(text)
 
-    def _redraw(self) -> None:
+    def redraw(self) -> None:
         if self._application is not None:
             self._application.invalidate()
 
@@ -147,9 +154,11 @@ class Footer:
         )
         line = Window(control, wrap_lines=True, dont_extend_height=True)
         status = Window(FormattedTextControl(self._status_text), wrap_lines=True, dont_extend_height=True)
+        live = Window(FormattedTextControl(self._live_text), dont_extend_height=True)
         return Layout(
             HSplit(
                 [
+                    ConditionalContainer(live, Condition(lambda: bool(self._live(2, 1))) & ~is_asking),
                     ConditionalContainer(status, ~is_asking),
                     ConditionalContainer(line, Condition(lambda: self._listening)),
                 ]
@@ -158,7 +167,11 @@ class Footer:
 
     def _status_text(self) -> StyleAndTextTuples:
         queued = [f"queued for the next turn: {' '.join(text.split())}" for text in self.queued]
-        return [(DIM, "\n".join([*queued, self._status()]))]
+        return [(DIM, "\n".join([*queued, self._status(get_terminal_size().columns)]))]
+
+    def _live_text(self) -> ANSI:
+        size = get_terminal_size()
+        return ANSI(self._live(size.columns, min(LIVE_LINES, size.lines // 3)))
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()

@@ -175,19 +175,34 @@ def run_member(server: ConnectOptions, roles: Sequence[str], name: str, model: s
     return anyio.run(run_until_signal, partial(open_membership, membership))
 
 
-def run_conductor(
-    server: ConnectOptions, goal: str | None, name: str, team: str, options: Options, action: str = ""
-) -> int:
+@dataclass(frozen=True)
+class ConductOptions:
+    """What is conducted: a new goal, or the chat `name`, answered with `goal`."""
+
+    goal: str | None
+    name: str
+    team: str
+    workspace: Path | None
+    action: str
+
+
+def run_conductor(server: ConnectOptions, conducted: ConductOptions, options: Options) -> int:
+    goal, name = conducted.goal, conducted.name
     if goal is None and server.url and "://" not in server.url:
         goal, server = server.url, replace(server, url="")
-    spec = load_team(team)
+    spec = load_team(conducted.team)
     if server.config is not None:
         configured = without_models(load_group_chat(server.config).team)
-        spec = configured if team == "iterate" else spec
+        spec = configured if conducted.team == "iterate" else spec
     endpoint = endpoint_of(server)
     settle()
     spec = spec if options.model.model else with_own_models(spec, is_here)
-    prepare = resume_chat(name, goal, options, action=action) if name else begin(goal, spec, Start(), options)
+    start = Start(conducted.workspace)
+    prepare = (
+        resume_chat(name, goal, options, action=conducted.action)
+        if name
+        else begin(goal, spec, start, options)
+    )
     return run_chat(prepare, options, partial(open_cluster, endpoint, how=command_line_options(server)))
 
 

@@ -30,6 +30,7 @@ SECTIONS = {
     "Look": {
         "list": ("septet.cli.chats:list_chats", "List all chats, most recently changed first."),
         "show": ("septet.cli.chats:show", "Show one chat: plan, versions, evidence, cost."),
+        "watch": ("septet.cli.follow:watch", "Follow a chat that runs in another terminal."),
         "diff": ("septet.cli.chats:diff", "Show what a chat changes, or two versions of it."),
         "try": ("septet.cli.deliver:try_version", "Run the newest version before it is delivered."),
         "search": ("septet.cli.search:search", "Search the text of all chats."),
@@ -71,7 +72,8 @@ SECTIONS = {
             "Let finished work be written into a folder without a question.",
         ),
         "acp": ("septet.cli.mcp:acp", "Serve an editor: Zed, JetBrains, neovim and other clients of ACP."),
-        "mcp": ("septet.cli.mcp:mcp", "Add MCP servers, whose tools the assistants may use."),
+        "a2a": ("septet.cli.mcp:a2a", "Serve other agents by A2A, beside the page."),
+        "mcp": ("septet.cli.mcp:mcp", "Add MCP servers, whose tools members may use; or be one."),
         "doctor": (
             "septet.cli.doctor:doctor",
             "Check what works on this machine, and what to do about the rest.",
@@ -91,6 +93,7 @@ SYNONYMS = {
     "run": "build new start create make generate go chat ask code",
     "list": "chats sessions projects runs",
     "show": "history log logs cost usage info open view",
+    "watch": "follow tail attach monitor",
     "rm": "delete remove del",
     "config": "settings configure set get env preferences",
     "keys": "logout auth signin key apikey",

@@ -6,7 +6,7 @@ import anyio
 import click
 import msgspec
 
-from septet.cli.output import notify, print_text, put_exactly
+from septet.cli.output import ask_secret, notify, print_text, put_exactly
 from septet.errors import BadUsage
 
 
@@ -63,8 +63,8 @@ def login(provider: str | None, keyring: bool) -> int:
 
 def read_key(provider: str) -> str:
     """Read a key: without echo at a terminal, else from standard input."""
-    key = click.prompt("key", hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.readline()
-    key = str(key).strip()
+    key = ask_secret("key") if sys.stdin.isatty() else sys.stdin.readline()
+    key = key.strip()
     if not key or not key.isprintable():
         raise BadUsage("no key was given", f"septet keys set {provider}, then paste it")
     return key

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 Approval = Literal["ask", "edits", "all", "never"]
+QUICKSTART = "SEPTET_QUICKSTART"
+"""The environment variable that `./run` sets to its checkout."""
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -77,6 +79,7 @@ class OutputOptions:
     quiet: bool = False
     verbose: bool = False
     plain: bool = False
+    bell: bool = False
     out: Path | None = None
 
 
@@ -202,6 +205,14 @@ action_option = click.option(
 )
 
 
+bell_option = click.option(
+    "--bell",
+    is_flag=True,
+    envvar="SEPTET_BELL",
+    help="Ring the terminal's bell at each question and at the end.",
+)
+
+
 def model_names(_context: click.Context, _parameter: click.Parameter, prefix: str) -> list[str]:
     """Return the beginnings of model names, and the embedded models; no server is asked."""
     from septet.wiring.models import model_name_starts
@@ -244,6 +255,7 @@ OPTIONS = [
     click.option("-v", "--verbose", is_flag=True, help="Print the members' messages, too."),
     click.option("--debug", is_flag=True, help="Write the prompts to a log file, without keys."),
     click.option("--plain", is_flag=True, help="No colours, no animation."),
+    bell_option,
     click.option(
         "--data",
         multiple=True,

@@ -1,17 +1,29 @@
 """Prints output of commands; control sequences in it never reach the person's terminal."""
 
 import logging
+import os
 import sys
+from shutil import get_terminal_size
+from typing import TextIO
 
 import click
 
 from septet.common.text import printable
+
+BELL = "\a"
 
 
 def notify(text: str) -> None:
     """Print a message for the person on stderr, unbuffered."""
     sys.stderr.write(printable(text) + "\n")
     sys.stderr.flush()
+
+
+def ring() -> None:
+    """Ring the terminal's bell; silent where stderr is no terminal."""
+    if sys.stderr.isatty():
+        sys.stderr.write(BELL)
+        sys.stderr.flush()
 
 
 def print_text(text: str) -> None:
@@ -47,19 +59,42 @@ def coloured(diff: str) -> str:
     return "".join(click.style(line, fg=COLOURS[line[0]]) if line[:1] in COLOURS else line for line in lines)
 
 
+def takes_colours(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
 def show_diff(diff: str) -> None:
     """Show a diff to the person on stderr, before a question."""
-    click.echo(coloured(diff), err=True, nl=False) if sys.stderr.isatty() else notify(diff)
+    click.echo(coloured(diff), err=True, nl=False) if takes_colours(sys.stderr) else notify(diff)
 
 
 def print_diff(diff: str) -> None:
-    """Print a diff, coloured on a terminal, else as it is, for `git apply`."""
-    click.echo(coloured(diff), nl=False) if sys.stdout.isatty() else put_bytes(diff.encode())
+    """Print a diff: on a terminal coloured, in a pager if it is long; else as it is, for `git apply`."""
+    if not sys.stdout.isatty():
+        put_bytes(diff.encode())
+        return
+    shown = coloured(diff) if takes_colours(sys.stdout) else printable(diff)
+    if diff.count("\n") < get_terminal_size().lines or os.environ.get("TERM") == "dumb":
+        click.echo(shown, nl=False, color=True)
+        return
+    os.environ.setdefault("LESS", "FRX")
+    click.echo_via_pager(shown, color=takes_colours(sys.stdout))
 
 
 def confirm(question: str) -> bool:
     """Ask for a yes; anything else is a no."""
     return click.confirm(printable(question), err=True)
+
+
+def ask_secret(question: str) -> str:
+    """Ask without echo. One Ctrl-C ends it, also inside an event loop, which else would only note the first."""
+    import signal
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return str(click.prompt(question, hide_input=True, err=True)).strip()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class Notices(logging.Handler):

@@ -6,7 +6,8 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 
 import click
 
-from septet.cli.output import notify
+from septet.agents.person import Ask
+from septet.cli.output import notify, ring
 from septet.domain.plans import Refusal, parse_plan
 from septet.errors import Interrupted, NeedsPerson
 from septet.team.questions import SKIP_WORDS, Question
@@ -95,6 +96,16 @@ def make_ask(read_line: AskLine = ask_line, release_terminal: ReleaseTerminal = 
                 return edited
 
     return ask
+
+
+def with_bell(ask: Ask) -> Ask:
+    """Ring the terminal's bell before each question."""
+
+    async def ask_aloud(question: Question) -> str:
+        ring()
+        return await ask(question)
+
+    return ask_aloud
 
 
 def edit_files(files: tuple[str, ...]) -> None:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from septet.domain.events import Recorded
     from septet.wiring.replay import ReplayResult
 
@@ -41,10 +43,25 @@ def replay(source: str, as_json: bool) -> int:
         with temporary_folder("replay") as folder:
             home = Home(data=folder / "home", config=folder / "config", cache=folder / "cache")
             async with open_session(home) as session:
-                return await replay_chat(session, await session.sandbox(), log, folder / "chat")
+                sandbox = await session.sandbox()
+                return await replay_chat(session, sandbox, log, folder / "chat", files_of_demo(log))
 
     result = anyio.run(work)
     return show_result(result, as_json)
+
+
+def files_of_demo(log: "Sequence[Recorded]") -> "Mapping[str, str]":
+    """The files that a demo's folder begins with; none if the chat is no demo."""
+    from septet.common.demo_scripts import demo_names
+    from septet.demos.catalogue import load_demo
+    from septet.domain.events import ChatStarted
+
+    first = log[0].event if log else None
+    models = (
+        [model for one in first.team.members for model in one.model] if isinstance(first, ChatStarted) else []
+    )
+    names = [name for name in demo_names() if f"scripted:demo/{name}" in models]
+    return load_demo(names[0]).files if names else {}
 
 
 def show_result(result: "ReplayResult", as_json: bool) -> int:

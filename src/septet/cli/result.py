@@ -1,10 +1,16 @@
 """Prints the result of a chat on stdout, or writes it to a file."""
 
 import shutil
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
 
 from septet.chat.results import report_table, result_of, status
 from septet.cli.options import OutputOptions
 from septet.cli.output import notify, print_text, put_exactly
+from septet.common.text import printable
 from septet.domain.codec import ENCODER
 from septet.domain.state import State
 from septet.settings.home import find_home
@@ -28,7 +34,7 @@ def print_result(state: State, output: OutputOptions, command: str) -> None:
     if output.out is not None:
         write_file_atomically(output.out, f"{text}\n".encode(errors="backslashreplace"))
     if output.json or output.out is None:
-        put_exactly(text) if output.json else print_text(text)
+        put_exactly(text) if output.json else print_report(text, state, output.plain)
     if output.json or output.quiet:
         return
     if folder := artefact_folder(state):
@@ -51,6 +57,27 @@ def result_text(state: State, width: int) -> str:
     else:
         parts = [report_table(state, width), f"{state.chat}: {status(state)}", program]
     return "\n".join(part for part in parts if part)
+
+
+def print_report(text: str, state: State, plain: bool) -> None:
+    """On a terminal the marks and the final line have the colour of their outcome, and the folder is a link."""
+    console = Console(file=sys.stdout, no_color=plain or None, highlight=False, emoji=False)
+    if plain or not console.is_terminal or console.is_dumb_terminal:
+        print_text(text)
+        return
+    final, folder = f"{state.chat}: {status(state)}", program_location(state)
+    for line in printable(text).removesuffix("\n").split("\n"):
+        shown = Text(line)
+        if line == printable(final):
+            shown.stylize("bold green" if result_of(state).exit_code == 0 else "bold red")
+        elif line == printable(folder):
+            start = (
+                line.index(printable(state.workspace)) if printable(state.workspace) in line else len(line)
+            )
+            shown.stylize(f"link {Path(state.workspace).as_uri()}", start)
+        elif line.startswith(("✓", "✗")):
+            shown.stylize("green" if line[0] == "✓" else "red", 0, 1)
+        console.print(shown, soft_wrap=True)
 
 
 def artefact_folder(state: State) -> str:

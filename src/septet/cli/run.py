@@ -42,7 +42,7 @@ def run(
 
     if goal == "-" or (goal is None and not sys.stdin.isatty()):
         goal = sys.stdin.read(1 << 21)
-    start = Start(workspace or repository_here(), name, plan)
+    start = Start(workspace or repository_here(options.output.quiet), name, plan)
     chosen = check_team(load_team(team or team_for(goal or "", start, options.files)))
     return run_chat(begin(goal, chosen, start, options), options)
 

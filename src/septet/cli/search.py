@@ -46,7 +46,10 @@ def search(words: tuple[str, ...], most: int, as_json: bool) -> int:
             return "\n".join(ENCODER.encode(hit).decode() for hit in hits[:most])
         return hit_lines(hits[:most], columns_of(sys.stdout))
 
-    return in_archive(work, "" if as_json else "no match: try fewer words, or only their beginnings", as_json)
+    import anyio
+
+    nothing = "" if as_json else "no match: try fewer words, or only their beginnings"
+    return in_archive(work, nothing, as_json, anyio.run)
 
 
 def hit_lines(hits: "Sequence[Hit]", width: int) -> str:

@@ -1,7 +1,8 @@
 """Prepares the chat of a command: starts a new chat or a demo, or resumes an existing chat."""
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from septet.chat.summaries import Summaries
 from septet.chat.versions import version_named
 from septet.cli.options import (
+    QUICKSTART,
     DataFiles,
     Options,
     check_questions,
@@ -24,7 +26,7 @@ from septet.cli.tables import ChatRow, chat_lines, columns_of, row_of
 from septet.cli.watch import Prepare
 from septet.common.documents import read_text
 from septet.demos.catalogue import demo_team, load_demo, nearest_demo, start_demo
-from septet.domain.approvals import is_question
+from septet.domain.approvals import approves, is_question
 from septet.domain.events import DataDescribed
 from septet.domain.plans import Plan, Refusal, parse_plan
 from septet.domain.state import State
@@ -32,7 +34,7 @@ from septet.domain.teams import TeamSpec
 from septet.errors import BadConfig, BadUsage, Conflict
 from septet.ports import ChatHead
 from septet.settings.group_chats import without_models
-from septet.team.questions import check_action, question, read_answer
+from septet.team.questions import SHORT_ACTION, check_action, question, read_answer
 from septet.ways.endings import FINISHED, is_over
 from septet.ways.table import thinkers
 from septet.wiring.forks import bring_back
@@ -54,9 +56,16 @@ class Start(NamedTuple):
     plan: Path | None = None
 
 
-def repository_here() -> Path | None:
-    """Return the repository that the person is in, unless it is the whole home folder."""
+def repository_here(quiet: bool, environment: Mapping[str, str] = os.environ) -> Path | None:
+    """Return the repository that the person is in, unless it is the home folder, or the checkout of `./run`."""
     repository = repository_of(Path.cwd())
+    checkout = environment.get(QUICKSTART, "")
+    if repository is not None and checkout and repository == Path(checkout).resolve():
+        if not quiet:
+            notify(
+                "septet: this is Septet's own checkout: the program gets a new folder (-C . changes Septet itself)"
+            )
+        return None
     return None if repository == Path.home().resolve() else repository
 
 
@@ -165,6 +174,7 @@ def resume_chat(
                 "a chat keeps the step mode that it started with", "start another chat, or leave out --step"
             )
         check_action(state, action)
+        tell_answered(state, "" if options.output.quiet else message or "")
         await lock_chat(session, state, message)
         wanted = None if version is None else version_named(state, version)
         if wanted is not None and wanted != state.work.version:
@@ -218,6 +228,17 @@ async def lock_chat(session: Session, state: State, message: str | None) -> None
             raise
         await send_message(session, state, message)
         raise Conflict(conflict.cause, "your message was sent to it; watch it there") from conflict
+
+
+def tell_answered(state: State, message: str) -> None:
+    """Say what the message approves: somebody else may have been answered since it was asked."""
+    asked = question(state)
+    if asked is not None and message and approves(message):
+        subject = asked.text.strip().splitlines()[0] if asked.text.strip() else asked.kind
+        more = ", …" if len(asked.text.strip().splitlines()) > 1 else ""
+        notify(
+            f"septet: '{message}' answers: {asked.kind}, {subject}{more} (--action {asked.action[:SHORT_ACTION]})"
+        )
 
 
 async def send_message(session: Session, state: State, message: str) -> None:

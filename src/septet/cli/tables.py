@@ -57,14 +57,18 @@ def remote_row(note: RemoteChat) -> ChatRow:
 
 
 def chat_lines(rows: Sequence[ChatRow], width: int = 0) -> str:
-    """Return a line for each chat: name, last change, status and goal; clipped to the width, unless it is 0."""
+    """Return a line for each chat: name, last change, status and goal; clipped to the width, unless it is 0.
+
+    Statuses are clipped on a terminal only: a program that reads the list gets them whole.
+    """
     longest = max((len(row.chat) for row in rows), default=0)
     lines: list[str] = []
     for row in rows:
         when = f"{local_time(row.changed)}  " if not width or width >= MIN_WIDTH_WITH_DATE else ""
         where = f"(on {row.server}) " if row.server else ""
         goal = where + clip(" ".join(row.goal.split()), 50)
-        line = f"{row.chat:<{longest}}  {when}{clip(row.status_text, 40):<40}  {goal}"
+        status = clip(row.status_text, 40) if width else row.status_text
+        line = f"{row.chat:<{longest}}  {when}{status:<40}  {goal}"
         lines.append(clip(line, width) if width else line)
     return "\n".join(lines)
 

@@ -3,7 +3,7 @@
 import logging
 import signal
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -12,16 +12,18 @@ import anyio
 import click
 from anyio.streams.memory import MemoryObjectReceiveStream
 
+from septet.agents.ask import live_topic
 from septet.agents.person import Ask, present
 from septet.chat.export import base_text
 from septet.chat.results import network_text, result_of
+from septet.chat.versions import version_diff
 from septet.cli.main import CurrentChat
 from septet.cli.options import Bounds, Options, OutputOptions, more_budget, person_agent
-from septet.cli.output import notify, put_exactly
-from septet.cli.person import ask_after_interrupt, ask_next, at_terminal, make_ask
+from septet.cli.output import notify, put_exactly, ring
+from septet.cli.person import ask_after_interrupt, ask_next, at_terminal, make_ask, with_bell
 from septet.cli.progress import ProgressScreen
 from septet.cli.result import print_result
-from septet.common.text import printable
+from septet.common.text import clip, printable
 from septet.domain.codec import encode
 from septet.domain.events import (
     AnswerGiven,
@@ -43,7 +45,7 @@ from septet.errors import (
     Stopped,
     innermost,
 )
-from septet.ports import Sandbox
+from septet.ports import Bus, BusMessage, Sandbox
 from septet.settings.home import trusted_folders
 from septet.ways.endings import FINISHED, ending
 from septet.ways.table import way_of
@@ -58,24 +60,42 @@ SendMessage = Callable[[PersonSpoke], Awaitable[None]]
 
 @asynccontextmanager
 async def person_input(
-    screen: ProgressScreen, send: SendMessage, output: OutputOptions
+    screen: ProgressScreen, send: SendMessage, output: OutputOptions, bus: Bus
 ) -> AsyncGenerator[Ask, None]:
-    """Yield the function that asks the person; on a capable terminal with a footer that takes messages at any time."""
+    """Yield the function that asks the person; on a capable terminal with a footer that takes messages at any time,
+    and shows what is being said.
+    """
     if output.json or output.quiet or not screen.can_move:
         yield make_ask()
         return
     from septet.cli.footer import Footer
 
-    footer = Footer(screen.footer_line, listening=sys.stdin.isatty())
+    footer = Footer(screen.footer_line, sys.stdin.isatty(), screen.live.screen_text)
     with warnings_on(screen):
-        async with anyio.create_task_group() as tasks:
+        async with (
+            bus.subscribe(live_topic(screen.state.chat)) as pieces,
+            anyio.create_task_group() as tasks,
+        ):
             await tasks.start(footer.show)
             tasks.start_soon(forward_messages, footer.messages, send)
+            live = anyio.CancelScope()
+            tasks.start_soon(follow_live, screen, pieces, footer.redraw, live)
             screen.footer = footer
             try:
                 yield make_ask(footer.ask, footer.release_terminal)
             finally:
+                live.cancel()
                 footer.close()
+
+
+async def follow_live(
+    screen: ProgressScreen,
+    pieces: AsyncIterator[BusMessage],
+    redraw: Callable[[], None],
+    scope: anyio.CancelScope,
+) -> None:
+    with scope:
+        await screen.live.follow(pieces, redraw)
 
 
 async def forward_messages(messages: MemoryObjectReceiveStream[str], send: SendMessage) -> None:
@@ -128,6 +148,8 @@ async def watch_chat(prepare: Prepare, options: Options, open_: OpenSession) -> 
             return await run_to_end(session, chat, sandbox, options)
         except Exception as error:
             cause = innermost(error)
+            if options.output.bell:
+                ring()
             if chat not in known and await discard_failed_start(session, chat, cause):
                 outcome.command = ""
                 raise
@@ -170,6 +192,8 @@ async def run_to_end(session: Session, chat: str, sandbox: Sandbox, options: Opt
             pass
         state = await session.state(chat)
         print_result(state, options.output, session.command(chat))
+        if options.output.bell:
+            ring()
         code = await deliver_work(session, state, options)
         if not await ask_follow_up(session, state, options):
             return result_of(state).exit_code or code
@@ -193,7 +217,7 @@ async def deliver_work(session: Session, state: State, options: Options) -> int:
 
 def introduce(state: State, output: OutputOptions) -> None:
     screen = ProgressScreen(state, output.plain)
-    screen.say("septet", f"{state.chat}: {state.goal.splitlines()[0][:120]}")
+    screen.say("septet", f"{state.chat}: {clip(state.goal.splitlines()[0], 120)}")
     if state.base is not None and not state.floor.turn_counts:
         screen.say(*base_text(state.base.survey))
     for card in state.work.data_cards:
@@ -209,11 +233,13 @@ async def run_until_end_or_interrupt(session: Session, chat: str, sandbox: Sandb
     screen = ProgressScreen(before, options.output.plain, options.output.verbose or talk)
     caught: list[int] = []
     send, output = partial(session.append, chat), options.output
-    async with catch_signals(caught), person_input(screen, send, output) as ask:
+    async with catch_signals(caught), person_input(screen, send, output, session.bus) as silent_ask:
+        ask = with_bell(silent_ask) if output.bell else silent_ask
         person = person_agent(options.consent, present(ask) if at_terminal() else None, session.command(chat))
         async with aclosing(session.perform(chat, sandbox, person)) as performance:
             async for recorded in performance:
                 show_event(recorded, screen, output)
+                await show_change(recorded, screen, session, output)
     has_unread, unsent_text = pending_input(screen)
     if not caught:
         return not await reopen_for(has_unread, unsent_text, session, chat, options.bounds)
@@ -291,6 +317,21 @@ def show_event(recorded: Recorded, screen: ProgressScreen, output: OutputOptions
     if not output.quiet:
         printed_last = isinstance(recorded.event, AnswerGiven) and sys.stdout.isatty() and not output.json
         screen.show(recorded, with_text=not printed_last)
+
+
+async def show_change(
+    recorded: Recorded, screen: ProgressScreen, session: Session, output: OutputOptions
+) -> None:
+    """Show a person at a terminal what a version changed in the one before it."""
+    versions = screen.state.work.versions
+    if not isinstance(recorded.event, VersionWritten) or len(versions) < 2:
+        return
+    if output.quiet or output.json or not screen.console.is_terminal:
+        return
+    old, new = versions[-2], versions[-1]
+    with suppress(SeptetError):  # a content that is missing is no reason to stop the team
+        diff = await version_diff(old, new, session.blobs)
+        screen.show_change(diff, f"septet diff {screen.state.chat} v{old.number} v{new.number}")
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from urllib.parse import ParseResult
 
 import nats.errors
-from nats.aio.client import Client
+from nats.aio.client import DEFAULT_FLUSH_TIMEOUT, Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.aio.transport import TcpTransport
@@ -115,6 +115,8 @@ class Connection(Client):
         super().__init__()
         self.user = user
         self.permission_errors: list[str] = []
+        self.on_reconnect: list[Callable[[], None]] = []
+        """Called when a lost connection is back."""
         if not over_web:
             self._transport = Transport()
 
@@ -135,6 +137,11 @@ class Connection(Client):
         await self._send_command(b"".join((command, header, payload, b"\r\n")))
         if self._flush_queue is not None and self._flush_queue.empty():
             await self._flush_pending()
+
+    async def flush(self, timeout: int = DEFAULT_FLUSH_TIMEOUT) -> None:
+        """Flush twice: the first ping may overtake what the client still buffers, the second one cannot."""
+        await super().flush(timeout)
+        await super().flush(timeout)
 
     @staticmethod
     def _parse_header_lines(raw: bytes) -> dict[str, str]:

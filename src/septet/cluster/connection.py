@@ -83,7 +83,7 @@ async def open_client(endpoint: NatsEndpoint, timeout: float) -> Connection:
         "skip_subject_validation": True,  # our subjects are made of tokens
         "error_cb": faults.record,
         "disconnected_cb": partial(log_lost, client, endpoint),
-        "reconnected_cb": partial(log_reconnected, endpoint),
+        "reconnected_cb": partial(after_reconnect, client, endpoint),
         **nats_credentials(client, endpoint, secret if colon else user),
         **({"tls": tls_context(endpoint)} if endpoint.uses_tls else {}),
     }
@@ -111,8 +111,10 @@ async def log_lost(client: Connection, endpoint: NatsEndpoint) -> None:
         )
 
 
-async def log_reconnected(endpoint: NatsEndpoint) -> None:
+async def after_reconnect(client: Connection, endpoint: NatsEndpoint) -> None:
     LOG.warning("the connection to %s is back", without_secret(endpoint.address))
+    for callback in client.on_reconnect:
+        callback()
 
 
 class ConnectionErrors:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -67,10 +68,26 @@ def endpoint_of(options: ConnectOptions, roles: Sequence[str] = ()) -> NatsEndpo
     )
 
 
+def address_with_scheme(address: str) -> str:
+    """An address that may be written as HOST:PORT."""
+    if "://" in address:
+        return address
+    host, colon, port = address.rpartition(":")
+    return f"nats://{listening_name(host)}{colon}{port}" if colon else f"nats://{listening_name(address)}"
+
+
 def command_line_options(options: ConnectOptions) -> str:
     """The options to connect to the same server again, to follow its address."""
     given = (("--token-file", options.token_file), ("--tls-ca", options.tls_ca))
     return "".join(f" {option} {quote(str(value))}" for option, value in given if value)
+
+
+def options_in_command(command: str) -> ConnectOptions:
+    """The options in a command that continues a chat: the address, and what `command_line_options` added to it."""
+    _, _, url, *words = shlex.split(command)
+    given = dict(zip(words[::2], words[1::2], strict=True))
+    token_file = Path(given["--token-file"]) if "--token-file" in given else None
+    return ConnectOptions(url=url, token_file=token_file, tls_ca=given.get("--tls-ca", ""))
 
 
 def host_folder(store: Path | None) -> Path:

@@ -48,6 +48,7 @@ _SEQUENCE = re.compile(
 _INCOMPLETE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\x9c\n]*\x1b?|[ -/]*)$|[\x9b\x90\x98\x9d-\x9f][^\x07\x1b\x9c\n@-~]*$|\r$"
 )
+_PLAIN = re.compile(r"[ -~\n\t]*")
 _MAX_SEQUENCE = 4096
 _REORDERING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
 
@@ -58,6 +59,8 @@ def printable(text: str) -> str:
     A carriage return before a line feed is dropped, and any other starts a new line.
     Characters that reorder what is read (bidirectional controls) are shown as their code.
     """
+    if _PLAIN.fullmatch(text):
+        return text
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     return "".join(map(_printable_character, _SEQUENCE.sub("", lines)))
 

@@ -43,6 +43,15 @@ class DeliveredFile(Value):
     base_after: FileState | None = None
 
 
+class SecretRules(Value):
+    """What the person says about files that look like secrets, as patterns of paths."""
+
+    unmasked: tuple[str, ...] = ()
+    """Programs may read them; they are shown to no model."""
+    harmless: tuple[str, ...] = ()
+    """They only look like secrets."""
+
+
 class Manifest(Value):
     """Every entry of a base. `masked` files exist, but look like secrets and are shown to nobody."""
 
@@ -50,6 +59,7 @@ class Manifest(Value):
     masked: tuple[str, ...] = ()
     unlisted: tuple[str, ...] = ()
     """What git ignores, and nested repositories: programs may need them, versions never contain them."""
+    secrets: SecretRules = SecretRules()
 
     def by_path(self) -> Mapping[str, BaseEntry]:
         return {entry.path: entry for entry in self.entries}

@@ -249,6 +249,8 @@ class EvidenceFound(Value):
     """Whether the check holds without the version's changes too."""
     written: bool = False
     """Whether the text that a command looks for is written in the program."""
+    judged: bool = False
+    """Whether the check fails on the base, but not with empty functions: it shows a text, which the reviewer judges."""
 
 
 class ReviewGiven(Value):
@@ -319,12 +321,13 @@ class ToolAnswered(Value):
     """The result of a tool call for the member, and the files that the call changed, as blobs.
 
     `shown` are the person's files that the call read, as they were then. `summary` is one line for people; `whole` is
-    the blob of the full text, if it was truncated.
+    the blob of the full text, if it was truncated. Who is `ready` has handed in what its calls changed.
     """
 
     id: str
     text: str
     failed: bool = False
+    ready: bool = False
     changes: tuple[FileChange, ...] = ()
     shown: tuple[FileRef, ...] = ()
     summary: str = ""
@@ -352,7 +355,8 @@ class BaseSurveyed(Value):
 
     `dirty` are the first of `dirty_count` files that differ from the commit; `secrets` are files that look like secrets
     and are shown to nobody. The command `tests` was found in `tests_source`. `archive` are the blobs of a packed
-    copy, for members on machines that do not have the folder.
+    copy, for members on machines that do not have the folder. Programs may read the `unmasked` ones of the secrets, as
+    the person says; `scanned` is what texts are scanned with before they are sent.
     """
 
     kind: Literal["git", "folder", "empty"]
@@ -371,6 +375,16 @@ class BaseSurveyed(Value):
     tests: str = ""
     tests_source: str = ""
     archive: tuple[str, ...] = ()
+    unmasked: tuple[str, ...] = ()
+    scanned: Literal["", "patterns", "kingfisher"] = ""
+
+
+class EnvironmentProbed(Value):
+    """What programs run with, as the sandbox itself says: Python's version, importable packages, some commands."""
+
+    python: str
+    packages: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
 
 
 class BaseMoved(Value):
@@ -395,13 +409,17 @@ class DeliveryStarted(Value):
 
 
 class Delivered(Value):
-    """The files are in the person's folder, or on a `branch`; what could not be merged is in the `patch` there."""
+    """The files are in the person's folder, or on a `branch`; what could not be merged is in the `patch` there.
+
+    `patch_sha256` is the patch as it was written: an undo removes it, unless the person has changed it.
+    """
 
     number: int
     tree: str
     files: tuple[DeliveredFile, ...]
     undoes: int = 0
     patch: str = ""
+    patch_sha256: str = ""
     branch: str = ""
     commit: str = ""
     unproven: tuple[str, ...] = ()
@@ -452,7 +470,7 @@ class PackagesInstalled(Value):
 
 
 PackageEvent = PackagesWanted | PackagesDecided | PackagesInstalled
-BaseEvent = BaseSurveyed | BaseMoved | DeliveryStarted | Delivered
+BaseEvent = BaseSurveyed | EnvironmentProbed | BaseMoved | DeliveryStarted | Delivered
 GroupEvent = SpeakerChosen | Terminated | FactsChanged
 StopEvent = ChatHalted | ChatEnded | BudgetReached | StopRequested
 ChatEvent = ChatStarted | ChatContinued | TurnOpened | StepGranted | StopEvent

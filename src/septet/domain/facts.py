@@ -45,10 +45,14 @@ def apply_change(facts: tuple[str, ...], change: FactsChange, own: Collection[st
     return tuple(kept.values())
 
 
+def facts_named(name: str, facts: Iterable[str]) -> list[str]:
+    """Return what the facts of the form `name: …` say, the oldest first."""
+    return [fact.partition(":")[2].strip() for fact in facts if fact.lower().startswith(f"{name}:")]
+
+
 def fact_named(name: str, facts: Iterable[str]) -> str:
     """Return what the newest fact of the form `name: …` says."""
-    named = [fact.partition(":")[2].strip() for fact in facts if fact.lower().startswith(f"{name}:")]
-    return named[-1] if named else ""
+    return next(reversed(facts_named(name, facts)), "")
 
 
 def normalised(fact: str) -> str:

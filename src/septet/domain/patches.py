@@ -171,7 +171,7 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def replace_definition(path: str, text: str | None, name: str, code: str) -> str | Refusal:
-    """The text of a Python file with one function, method or class of it replaced by another of the same name."""
+    """The text of a Python file with one function, method or class: in place of the old one, or added to its class."""
     if text is None:
         return Refusal(reason=UNSEEN.format(path))
     wanted = name.rpartition(".")[2]
@@ -184,15 +184,40 @@ def replace_definition(path: str, text: str | None, name: str, code: str) -> str
         return Refusal(
             reason=f"'{path}::{name}': only the definition can be replaced; send the rest as an edit"
         )
-    known = definitions_in(python_tree(text))
+    tree = python_tree(text)
+    known = definitions_in(tree)
     if name not in known:
-        names = ", ".join(known) or "none that can be read"
-        return Refusal(reason=f"'{path}' has no '{name}'; its definitions are {names}")
+        return add_definition(path, text, name, code, tree)
     old, lines = known[name], text.split("\n")
     start = min([old.lineno, *(one.lineno for one in old.decorator_list)]) - 1
-    margin = " " * old.col_offset
-    body = [margin + line if line.strip() else "" for line in unindented(code).rstrip("\n").split("\n")]
+    body = indented(code, old.col_offset)
     return "\n".join([*lines[:start], *body, *lines[old.end_lineno or old.lineno :]])
+
+
+def add_definition(path: str, text: str, name: str, code: str, tree: ast.Module | None) -> str | Refusal:
+    """Add a method to the end of its class, or a function or class to the end of the file, before what starts it."""
+    owner = name.rpartition(".")[0]
+    known = definitions_in(tree)
+    home = known.get(owner) if owner else tree
+    lines = text.rstrip("\n").split("\n")
+    if isinstance(home, ast.ClassDef) and home.body[-1].lineno > home.lineno:
+        end = home.end_lineno or home.lineno
+        added = ["", *indented(code, home.body[-1].col_offset)]
+        return "\n".join([*lines[:end], *added, *lines[end:], ""])
+    if isinstance(home, ast.Module) and home.body:
+        last = home.body[-1]
+        starts = isinstance(last, ast.If) and "__name__" in ast.unparse(last.test)
+        before, after = (lines[: last.lineno - 1], lines[last.lineno - 1 :]) if starts else (lines, [])
+        added = [*"\n".join(before).rstrip().split("\n"), "", "", *indented(code, 0)]
+        return "\n".join([*added, *(["", "", *after] if after else []), ""])
+    names = ", ".join(known) or "none that can be read"
+    return Refusal(reason=f"'{path}' has no '{owner or name}'; its definitions are {names}")
+
+
+def indented(code: str, columns: int) -> list[str]:
+    """The lines of the code, moved to the column."""
+    margin = " " * columns
+    return [margin + line if line.strip() else "" for line in unindented(code).rstrip("\n").split("\n")]
 
 
 def unindented(code: str) -> str:

@@ -2,9 +2,10 @@
 
 import ast
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from hashlib import sha256
+from itertools import groupby
 from typing import Literal, Protocol, runtime_checkable
 
 from msgspec.structs import replace
@@ -90,6 +91,8 @@ class CommandSucceeds(Value, tag="command"):
 
     command: str
     prints: str = ""
+    held: bool = False
+    """Not shown to those who write the program, as an example that is held back."""
 
 
 class FileExists(Value, tag="file"):
@@ -113,6 +116,7 @@ class Serves(Value, tag="serves"):
 
     path: str
     prints: str = ""
+    held: bool = False
 
 
 class ExampleHolds(Value, tag="example"):
@@ -190,6 +194,9 @@ def custom_checks() -> dict[str, CheckForm]:
 Author = Literal["person", "repository", "planner", "septet", "manager", "coder", "reviewer"]
 """Who wrote what shows that a requirement is met."""
 
+HoldableCheck = CommandSucceeds | Serves | ExampleHolds
+"""Checks that give the program an input, and can be held back from those who write it."""
+
 
 class Requirement(Value):
     """One thing the program must do, and how we will know."""
@@ -251,7 +258,8 @@ def check_text(check: Check) -> str:
     word = check.__struct_config__.tag
     match check:
         case CommandSucceeds(command=rest, prints=prints) | Serves(path=rest, prints=prints):
-            return f"{word} {rest} => {prints}" if prints else f"{word} {rest}"
+            text = f"{word} {rest} => {prints}" if prints else f"{word} {rest}"
+            return f"held {text}" if check.held else text
         case TestsPass(target=rest) | Mends(target=rest):
             return f"{word} {rest}"
         case FileExists(path=rest) | PictureExists(path=rest) | Judged(by=rest):
@@ -265,24 +273,34 @@ def check_text(check: Check) -> str:
 
 
 def plan_text(plan: Plan) -> str:
-    """Format the plan as it is shown to the person, approved and saved: `parse_plan` returns an equal plan."""
-    return format_plan(plan, [check_text(item.check) for item in plan.items])
+    """Format the plan as it is shown, approved and saved: `parse_plan` returns an equal plan.
+
+    A requirement stands once, with its checks beneath; a check has its id where that is not the requirement's number.
+    """
+    return format_plan(plan, check_text)
 
 
 def open_plan_text(plan: Plan) -> str:
-    """Format the plan for the coder, without held-back examples."""
-    checks = ["held back" if is_held(item.check) else check_text(item.check) for item in plan.items]
-    return format_plan(plan, checks)
+    """Format the plan for those who must not see held-back examples."""
+    return format_plan(plan, lambda check: "held back" if is_held(check) else check_text(check))
 
 
-def format_plan(plan: Plan, checks: Sequence[str]) -> str:
+def format_plan(plan: Plan, shown: Callable[[Check], str]) -> str:
     lines: list[str] = []
-    for number, (item, check) in enumerate(zip(plan.items, checks, strict=True), start=1):
-        lines += [f"{number}. {item.text}", f"   check: {check}"]
-    if plan.run:
-        lines.append(f"run: {plan.run}")
-    lines += [f"perhaps: {guess}" for guess in plan.guesses]
-    return "\n".join(lines) + "\n"
+    for number, checked in enumerate(requirements_of(plan), start=1):
+        lines.append(f"{number}. {checked[0].text}")
+        plain = [item.id for item in checked] == [f"P{number}"]
+        lines += [f"   check{'' if plain else f' {item.id}'}: {shown(item.check)}" for item in checked]
+    return "\n".join([*lines, *last_lines(plan)]) + "\n"
+
+
+def requirements_of(plan: Plan) -> list[list[Requirement]]:
+    """The items of each requirement: one for each of its checks."""
+    return [list(items) for _, items in groupby(plan.items, lambda item: item.text)]
+
+
+def last_lines(plan: Plan) -> list[str]:
+    return [*([f"run: {plan.run}"] if plan.run else []), *(f"perhaps: {guess}" for guess in plan.guesses)]
 
 
 def without_held(plan: Plan) -> Plan:
@@ -290,18 +308,45 @@ def without_held(plan: Plan) -> Plan:
 
 
 def is_held(check: Check) -> bool:
-    return isinstance(check, ExampleHolds) and check.held
+    return isinstance(check, HoldableCheck) and check.held
+
+
+def input_of(check: HoldableCheck) -> str:
+    """What the program is given: the call, the command or the path."""
+    match check:
+        case ExampleHolds(call=given) | CommandSucceeds(command=given) | Serves(path=given):
+            return given
+
+
+PLAIN_START = re.compile(r"\S+(?: -m)?(?: \S+)?")
+"""A command that starts a program and gives it nothing: `python app.py`, `python -m app`."""
+
+
+def gives_input(check: HoldableCheck) -> bool:
+    """Whether the program gets something to work on, so that it could know the answer by heart."""
+    match check:
+        case ExampleHolds():
+            return True
+        case CommandSucceeds(command=command):
+            return not PLAIN_START.fullmatch(" ".join(command.split()))
+        case Serves(path=path):
+            return "?" in path
 
 
 def plan_digest(plan: Plan) -> str:
-    """Return the digest that an approval refers to: it is valid for exactly the text that was shown."""
-    return sha256(plan_text(plan).encode()).hexdigest()
+    """Return the digest that an approval refers to: it is valid for exactly the plan that was shown.
+
+    It is that of a text with one number for each check, which approvals in logs hold.
+    """
+    items = enumerate(plan.items, start=1)
+    lines = [f"{number}. {item.text}\n   check: {check_text(item.check)}" for number, item in items]
+    return sha256("\n".join([*lines, *last_lines(plan), ""]).encode()).hexdigest()
 
 
 ITEM = re.compile(r"^(?:\s{0,3}(?:#+\s*)?|[-*+]\s+)(?P<bold>\*\*)?\d+[.)](?:\*\*)?\s+(?P<text>.+?)\s*$")
 BOLD = re.compile(r"(?<!\S)\*\*(?=\S)(.+?)(?<=\S)\*\*(?![\w*])")
 CHECK = re.compile(
-    r"^\s*(?:[-*+•]\s+)?[*_]{0,2}(?:also |and )?checks?(?: \d+)?[*_]{0,2}\s*:\s*[*_]{0,2}\s*(?P<check>.*?)\s*$",
+    r"^\s*(?:[-*+•]\s+)?[*_]{0,2}(?:also |and )?checks?(?: P?\d+)?[*_]{0,2}\s*:\s*[*_]{0,2}\s*(?P<check>.*?)\s*$",
     re.IGNORECASE,
 )
 RUN = re.compile(r"^\s*[*_]{0,2}run[*_]{0,2}\s*:\s*[*_]{0,2}\s*`?(.+?)`?\s*$", re.IGNORECASE)
@@ -313,7 +358,7 @@ BULLET = re.compile(r"^\s*[-*+•]\s+")
 RULE = re.compile(r"^\s*(?:[-*_]\s*){3,}$")
 CHECK_FORMS = (
     "tests TARGET | mends TARGET | command CMD [=> TEXT] | example MODULE.FUNCTION(LITERALS) => LITERAL | "
-    "held (the same) | file PATH | picture PATH | window | serves PATH [=> TEXT] | judged"
+    "held (the same, or a command or serves) | file PATH | picture PATH | window | serves PATH [=> TEXT] | judged"
 )
 FENCE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
 OUTER = re.compile(
@@ -340,6 +385,22 @@ def parse_plan(text: str) -> Plan | Refusal:
     if not draft.items:
         return Refusal(reason="no numbered requirement was found; write lines like '1. what it must do'")
     return Plan(items=tuple(draft.items), run=draft.run, guesses=tuple(draft.guesses))
+
+
+NOTHING_NEW = re.compile(r"^\W*(?:there (?:is|are) )?no new requirements?\b", re.IGNORECASE)
+
+
+def parse_amendment(text: str, plan: Plan) -> Plan | Refusal:
+    """Read a planner's reply about new wishes: what is to be added to the plan or, where it repeats some of it, all."""
+    if NOTHING_NEW.match(text):
+        return plan
+    new = parse_plan(text)
+    if isinstance(new, Refusal):
+        return new
+    if {item.text for item in new.items} & {item.text for item in plan.items}:
+        return new
+    added = [replace(item, id=f"P{place}") for place, item in enumerate(new.items, len(plan.items) + 1)]
+    return replace(plan, items=(*plan.items, *added), run=new.run or plan.run)
 
 
 class PlanDraft:
@@ -439,6 +500,9 @@ def parse_check(text: str) -> Check | Refusal:
             return Serves(path=first, prints=prints)
         case "command" if rest:
             return CommandSucceeds(command=first, prints=prints)
+        case "held" if rest.partition(" ")[0].lower() in ("command", "serves", "example"):
+            held = parse_check(rest)
+            return replace(held, held=True) if isinstance(held, HoldableCheck) else held
         case "example" | "held":
             return parse_example(rest, held=kind == "held")
         case _ if kind in NAMED and rest:

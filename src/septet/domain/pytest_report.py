@@ -24,6 +24,7 @@ SUMMARY = re.compile(r"^=+ short test summary info =+$", re.MULTILINE)
 LINE = re.compile(r"^(PASSED|FAILED|ERROR|XFAIL|XPASS) (.+?)(?: - .*)?$", re.MULTILINE)
 MAX_CASES = 30_000
 """A longer report would be too big for a log."""
+MAX_DEEDS = 100
 
 Outcome = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed", "not run", "unstable"]
 Phase = Literal["collect", "setup", "call", "teardown"]
@@ -64,6 +65,8 @@ class TestReport(Value):
     complete: bool = True
     hooks: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
+    deeds: tuple[str, ...] = ()
+    """What files of the workspace did to the interpreter that tests them: `add.py:3 looks at its callers`."""
 
     @property
     def passed(self) -> tuple[str, ...]:
@@ -126,6 +129,13 @@ class ForeignModule(Value, tag="foreign"):
     where: str
 
 
+class DeedFound(Value, tag="deed"):
+    """What a file of the workspace did to the interpreter that tests it, and where."""
+
+    name: str
+    where: str
+
+
 class RunEnded(Value, tag="end"):
     """The last record; `whole` is False if pytest itself was modified during the run."""
 
@@ -133,7 +143,8 @@ class RunEnded(Value, tag="end"):
     whole: bool
 
 
-Record = ItemCollected | CollectionFailed | PhaseEnded | HookFound | ForeignModule | RunEnded
+Record = ItemCollected | CollectionFailed | PhaseEnded | HookFound | ForeignModule | DeedFound | RunEnded
+Note = HookFound | ForeignModule | DeedFound
 RECORD_DECODER = msgspec.json.Decoder(Record)
 
 
@@ -156,8 +167,7 @@ def parse_pytest_report(data: bytes, nonce: str) -> TestReport:
 def build_test_report(records: Iterable[Record], complete: bool) -> TestReport:
     """Build the report; every collected test has an outcome, "not run" if nothing else is known."""
     cases: dict[str, list[TestCase]] = {}
-    hooks: dict[str, None] = {}
-    foreign: dict[str, None] = {}
+    notes: dict[Note, None] = {}
     for record in records:
         match record:
             case ItemCollected(id=test):
@@ -167,16 +177,20 @@ def build_test_report(records: Iterable[Record], complete: bool) -> TestReport:
                 cases.setdefault(test, []).append(TestCase(id=test, outcome=decided, phase="collect"))
             case PhaseEnded(id=test):
                 cases.setdefault(test, []).append(phase_case(record))
-            case HookFound(name=name, where=where):
-                hooks[f"{where}: {name}"] = None
-            case ForeignModule(name=name, where=where):
-                foreign[f"{name} was loaded from {where}"] = None
+            case HookFound() | ForeignModule() | DeedFound():
+                notes[record] = None
             case RunEnded():
                 continue
     decided_cases = [decided_case(test, phases) for test, phases in cases.items()]
     whole = complete and len(decided_cases) <= MAX_CASES
     return TestReport(
-        cases=tuple(decided_cases[:MAX_CASES]), complete=whole, hooks=tuple(hooks), foreign=tuple(foreign)
+        cases=tuple(decided_cases[:MAX_CASES]),
+        complete=whole,
+        hooks=tuple(f"{one.where}: {one.name}" for one in notes if isinstance(one, HookFound)),
+        foreign=tuple(
+            f"{one.name} was loaded from {one.where}" for one in notes if isinstance(one, ForeignModule)
+        ),
+        deeds=tuple(f"{one.where} {one.name}" for one in notes if isinstance(one, DeedFound))[:MAX_DEEDS],
     )
 
 

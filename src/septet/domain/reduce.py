@@ -25,6 +25,7 @@ from septet.domain.events import (
     DecisionRecorded,
     Delivered,
     DeliveryStarted,
+    EnvironmentProbed,
     Event,
     EvidenceFound,
     ExampleGiven,
@@ -353,6 +354,8 @@ def reduce_base(state: State, event: BaseEvent) -> State:
     match event:
         case BaseSurveyed():
             return replace(state, base=Base(survey=event))
+        case EnvironmentProbed():
+            return replace(state, environment=event)
         case BaseMoved():
             return replace(state, base=state.base and state.base.after_move(event))
         case DeliveryStarted() | Delivered():
@@ -382,7 +385,8 @@ def reduce_packages(state: State, event: PackageEvent) -> State:
 
 def reduce_briefing(state: State, event: MemberBriefed) -> State:
     turn = state.floor.turn
-    if turn and not event.shortens:  # a shortening asks nothing of the member
+    is_own = turn is not None and turn.speaker == event.member  # another member may be asked something
+    if turn and is_own and not event.shortens:  # a shortening asks nothing of the member
         turn = replace(turn, briefings=(*turn.briefings, len(turn.answers)))
     talk = replace(state.talk, messages=state.talk.messages.plus(event))
     return replace(state, talk=talk, floor=replace(state.floor, turn=turn))
@@ -391,7 +395,9 @@ def reduce_briefing(state: State, event: MemberBriefed) -> State:
 def reduce_answer(state: State, event: ModelAnswered) -> State:
     answer, floor, spending = event.answer, state.floor, state.spending
     spent = Spending(answers=1, usage=answer.usage, cost=answer.cost or 0.0, seconds=answer.seconds)
-    turn = floor.turn and replace(floor.turn, answers=(*floor.turn.answers, event))
+    turn = floor.turn
+    if turn and turn.speaker == event.role:
+        turn = replace(turn, answers=(*turn.answers, event))
     return replace(
         state,
         floor=replace(floor, turn=turn),

@@ -23,7 +23,7 @@ ATTRIBUTE = re.compile(
     re.IGNORECASE,
 )
 QUOTED = re.compile(r"""["'](?P<path>[^"']+)["']""")
-BULLET = re.compile(r"^[\s#>-]*(?:[*+]\s+)?(?:\d+[.)]\s*)?")
+BULLET = re.compile(r"^[\s#>-]*(?:[*+]\s+)?(?:\*\*(?=\d+[.)]))?(?:\d+[.)]\s*)?")
 HEADING = re.compile(
     r"^[*`\"']*(?P<label>file(?:name)?\s*:)?[*`\"'\s]*(?P<path>[^`*\"']+?)\s*:?[`*\"'\s:]*$", re.IGNORECASE
 )
@@ -232,6 +232,11 @@ def read_files(reply: str, only: str = "", before: Mapping[str, str] | None = No
     return unread(reply.splitlines(), whole_files(named, before or {}, troubles))
 
 
+def named_blocks(reply: str) -> list[Block]:
+    """The blocks that name a file, and of diffs of several files a block for each."""
+    return [part for block in split_blocks(reply)[0] if block.path for part in split_block(block)]
+
+
 def split_block(block: Block) -> list[Block]:
     """A diff of several files as one block for each."""
     if not is_change(block) or block.symbol:
@@ -330,7 +335,8 @@ def has_file_name(name: BlockName) -> bool:
 def unread(lines: Sequence[str], read: ReplyFiles) -> ReplyFiles:
     """What was read of a reply, and each beginning of a file in it that nothing was said of yet."""
     said = "\n".join([*(trouble.reason for trouble in read.troubles), *(file.path for file in read.files)])
-    found = {line: block_name(line.strip("`~ "), (), line).path for line in beginnings(lines)}
+    plain = {line: SYMBOL.sub("", line) for line in beginnings(lines)}
+    found = {line: block_name(words.strip("`~ "), (), words).path for line, words in plain.items()}
     lost = [line for line, path in found.items() if (path or line) not in said]
     reason = f"{', '.join(lost)}: not read, for a block before it has no end of its own"
     return (

@@ -18,6 +18,7 @@ from septet.domain.events import (
     DecisionRecorded,
     Delivered,
     DeliveryStarted,
+    EnvironmentProbed,
     EvidenceFound,
     ExampleGiven,
     MemberBriefed,
@@ -317,6 +318,8 @@ class State(Value):
     """The folder is the person's: it held something before, or is part of a repository."""
     base: Base | None = None
     """The person's folder; None in old logs without a survey."""
+    environment: EnvironmentProbed | None = None
+    """What programs run with; None where nobody needs to know, or programs run on other machines."""
     facts: tuple[str, ...] = ()
     """What every team that works in this project should know."""
     own_facts: tuple[str, ...] = ()

@@ -120,6 +120,8 @@ class TeamSettings(Value, kw_only=True, forbid_unknown_fields=True):
     - `setup`: the command that makes the project's environment, if it has none; the packages policy applies.
     - `languages`: the commands that run files (`.kt: kotlinc -script`), in addition to the known ones.
     - `strict`: no requirement counts as met by the coder's own tests alone.
+    - `unmask`: files (patterns of paths) that look like secrets and that programs may read; no model sees them.
+    - `not_secret`: files that only look like secrets, such as tests with made-up keys.
     """
 
     floor: str = "plan_then_iterate"
@@ -138,6 +140,8 @@ class TeamSettings(Value, kw_only=True, forbid_unknown_fields=True):
     tests: str = ""
     setup: str = ""
     languages: Mapping[str, str] = {}
+    unmask: tuple[str, ...] = ()
+    not_secret: tuple[str, ...] = ()
 
 
 class TeamSpec(TeamSettings, forbid_unknown_fields=True):
@@ -153,6 +157,8 @@ class TeamSpec(TeamSettings, forbid_unknown_fields=True):
     packages: Policy = "off"
     keepsakes: tuple[str, ...] = ()
     config: str = ""
+    file: str = ""
+    """The team file that it was read from, as an absolute path."""
 
     @property
     def person(self) -> str:

@@ -4,11 +4,14 @@ import math
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import anyio
 
+from septet.common.imports import import_uncollected
 from septet.models.faults import (
     AnswerTooLarge,
     ConnectionFailed,
@@ -92,6 +95,8 @@ class HttpResponse:
 
     async def drain(self) -> None:
         """Read what follows the last event, so that the connection can be reused."""
+        if self._response.content.at_eof():
+            return
         with anyio.move_on_after(DRAIN_SECONDS):
             left = MAX_ERROR_BYTES
             while left > 0 and (piece := await self._response.content.readany()):
@@ -129,6 +134,7 @@ class HttpClient:
 
     def _open_session(self) -> "aiohttp.ClientSession":
         if self._session is None:
+            import_uncollected("aiohttp")
             import aiohttp
 
             timeout = aiohttp.ClientTimeout(
@@ -139,7 +145,6 @@ class HttpClient:
             self._session = aiohttp.ClientSession(
                 connector=connector,
                 timeout=timeout,
-                trust_env=True,
                 auto_decompress=False,
                 headers=UNCOMPRESSED,
             )
@@ -153,7 +158,10 @@ class HttpClient:
         session = self._open_session()
         all_headers = {"Content-Type": "application/json", **headers}
         with network_faults(url):
-            async with session.post(url, data=body, headers=all_headers, allow_redirects=False) as response:
+            proxy = proxy_for(url)
+            async with session.post(
+                url, data=body, headers=all_headers, allow_redirects=False, proxy=proxy
+            ) as response:
                 incoming = HttpResponse(response, self.max_answer_bytes)
                 if response.status != 200:
                     raise await read_fault(response, incoming)
@@ -165,7 +173,7 @@ class HttpClient:
         session = self._open_session()
         headers = {"Range": f"bytes={start}-"} if start else {}
         with network_faults(url):
-            async with session.get(url, headers=headers) as response:
+            async with session.get(url, headers=headers, proxy=proxy_for(url)) as response:
                 if response.status == 416 and start:
                     async with self.fetch(url) as whole:
                         yield whole
@@ -178,7 +186,7 @@ class HttpClient:
     async def get(self, url: str, headers: Mapping[str, str]) -> bytes:
         session = self._open_session()
         with network_faults(url):
-            async with session.get(url, headers=dict(headers)) as response:
+            async with session.get(url, headers=dict(headers), proxy=proxy_for(url)) as response:
                 incoming = HttpResponse(response, self.max_answer_bytes)
                 if response.status != 200:
                     raise await read_fault(response, incoming)
@@ -196,6 +204,16 @@ class HttpClient:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+
+@cache
+def proxy_for(url: str) -> str | None:
+    """The proxy that the environment names for an address.
+
+    Found once: aiohttp's own search starts two threads for each request.
+    """
+    host = urlsplit(url).hostname or ""
+    return None if proxy_bypass(host) else getproxies().get(urlsplit(url).scheme)
 
 
 async def read_fault(response: "aiohttp.ClientResponse", incoming: HttpResponse) -> Fault:

@@ -12,6 +12,7 @@ from septet.common.entry_points import plugins
 from septet.errors import BadConfig
 from septet.models.local import embedded
 from septet.models.providers import (
+    agent,
     anthropic,
     azure,
     openai,
@@ -32,6 +33,7 @@ PROVIDERS: tuple[Provider, ...] = (
     pydantic_ai.PROVIDER,
     scripted.PROVIDER,
     replay.PROVIDER,
+    agent.PROVIDER,
 )
 ENTRY_POINT_GROUP = "septet.providers"
 

@@ -19,7 +19,7 @@ from septet.chat.progress import event_line
 from septet.chat.results import Result
 from septet.common.temporary import temporary_folder
 from septet.common.values import Value
-from septet.domain.events import Recorded
+from septet.domain.events import Delivered, Recorded
 from septet.domain.plans import Refusal
 from septet.domain.reduce import reduce
 from septet.domain.reviews import Finding, Severity
@@ -119,14 +119,15 @@ async def unattended_team(session: Session, options: CiOptions) -> TeamSpec:
 
 
 async def run_unattended(
-    session: Session, goal: str, team: TeamSpec, folder: Path | None, tell: Progress
+    session: Session, goal: str, team: TeamSpec, folder: Path | None, tell: Progress, is_copy: bool = False
 ) -> State:
-    """Run a chat to its end; proven work is delivered into the folder."""
+    """Run a chat to its end; proven work is delivered into the folder. A delivery into a copy is not told."""
     sandbox = await session.sandbox()
     chat = await session.start(goal, team, folder)
     state = await session.state(chat)
     async for recorded in session.perform(chat, sandbox):
-        state = tell_event(state, recorded, tell)
+        hidden = is_copy and isinstance(recorded.event, Delivered)
+        state = reduce(state, recorded) if hidden else tell_event(state, recorded, tell)
     return await session.state(chat)
 
 
@@ -234,7 +235,7 @@ async def review_change(session: Session, change: Change, options: CiOptions, te
     team = await unattended_team(session, options)
     seen = Path(change.after).with_name("reviewed")  # what the reviewer writes there is no part of the change
     await to_thread.run_sync(lambda: shutil.copytree(change.after, seen, symlinks=True))
-    state = await run_unattended(session, REVIEW_GOAL + change.diff, team, seen, tell)
+    state = await run_unattended(session, REVIEW_GOAL + change.diff, team, seen, tell, is_copy=True)
     answer = state.talk.answer.text if state.talk.answer else ""
     found = findings_in(answer)
     if isinstance(found, Refusal):

@@ -11,7 +11,7 @@ import anyio
 from septet.agents.ask import Live
 from septet.chat.names import CHAT_NAME
 from septet.chat.progress import event_line
-from septet.chat.results import awaited_question, ending_text, report_table
+from septet.chat.results import awaited_question, ending_text, is_delivered, report_table, result_of
 from septet.common.values import Value
 from septet.domain.approvals import accepts, approves
 from septet.domain.events import PersonSpoke, PlanApproved, PlanProposed, Recorded, WorkAccepted
@@ -76,12 +76,11 @@ class TurnText:
         who, text = event_line(before, self.state, event)
         return f"{self._title(who)}{paragraph(text)}\n\n" if text.strip() else ""
 
-    def closing(self) -> str:
+    def closing(self, writer: str = "") -> str:
         """What the turn ends with: the question, or how the chat ended; and the position, for the next message."""
         position = Position(chat=self.state.chat, seq=self.state.seq)
-        return (
-            f"{question_text(awaited_question(self.state)) or outcome_text(self.state)}\n\n{position.marker}"
-        )
+        said = question_text(awaited_question(self.state)) or outcome_text(self.state, writer)
+        return f"{said}\n\n{position.marker}"
 
     def _title(self, who: str) -> str:
         titles = {member.name: member.title for member in self.state.team.members}
@@ -99,13 +98,28 @@ def question_text(asked: Question | None) -> str:
     return "\n\n".join(part for part in (asked.text, HINTS[asked.kind]) if part) if asked else ""
 
 
-def outcome_text(state: State) -> str:
+def outcome_text(state: State, writer: str = "") -> str:
+    """How the chat ended, and where the program is; `writer` is the client's own means to write it there."""
     ended = ending(state)
     if ended is None:
         return "The chat is paused: say anything to go on."
     table = report_table(state)
-    block = f"\n\n```\n{table}\n```\n\nThe program is in {state.workspace}" if table else ""
+    block = f"\n\n```\n{table}\n```\n\n{place_text(state, writer)}" if table else ""
     return f"{ending_text(state, ended)}{block}"
+
+
+def place_text(state: State, writer: str) -> str:
+    if state.base is None or is_delivered(state):
+        return f"The program is in {state.workspace}"
+    return f"The program is not in {state.workspace} yet: {writer or f'`septet deliver {state.chat}`'} writes it."
+
+
+def checks_text(checked: State) -> str:
+    """What the checks of a rehearsal say, a line each: how its chat ended is another matter."""
+    return "\n".join(
+        f"{'✓' if line.met else '✗'} {line.item} {line.requirement}: {line.evidence or 'not met'}"
+        for line in result_of(checked).evidence
+    )
 
 
 def turn_text(log: Sequence[Recorded], start: int, end: int) -> str:

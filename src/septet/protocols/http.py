@@ -1,6 +1,7 @@
 """What every HTTP surface shares: bodies with a limit, JSON responses, errors as statuses."""
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -9,10 +10,18 @@ from starlette.responses import Response
 
 from septet.domain.codec import ENCODER
 from septet.errors import BadUsage, Conflict, LogDamaged, NeedsPerson, NoModel, SeptetError, StoreFailed
+from septet.settings.home import Home
 
 T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
 MAX_BODY_BYTES = 1 << 20
+MCP_PATH = "/mcp"
+A2A_PATH = "/a2a"
+CARD_PATH = "/.well-known/agent-card.json"
+INVALID_REQUEST = -32600
+"""JSON-RPC's code of a request that is not taken."""
+RPC_CODES = {400: -32700, 404: -32601}
+STATUS_NAMES = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 413: "RESOURCE_EXHAUSTED"}
 STATUSES: tuple[tuple[type[SeptetError], int], ...] = (
     (LogDamaged, 410),
     (StoreFailed, 503),
@@ -20,6 +29,11 @@ STATUSES: tuple[tuple[type[SeptetError], int], ...] = (
     (NeedsPerson, 409),
     (NoModel, 409),
 )
+
+
+def push_file(home: Home) -> Path:
+    """Where the addresses are kept that want notifications of A2A."""
+    return home.data / "a2a-push.json"
 
 
 class NotFound(BadUsage):
@@ -65,3 +79,17 @@ async def decode_body(request: Request, decoder: msgspec.json.Decoder[T]) -> T:
         ) from error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadUsage(f"the request is not valid ({error})", "see docs/web.md for its form") from error
+
+
+def rpc_error(status: int, text: str) -> object:
+    """The error of a JSON-RPC request that is not taken."""
+    code = RPC_CODES.get(status, INVALID_REQUEST)
+    return {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": text}}
+
+
+def a2a_error(path: str, status: int, text: str) -> object:
+    """The same by the binding of A2A that the path belongs to: JSON-RPC, or HTTP with JSON."""
+    if path.rstrip("/") == A2A_PATH:
+        return rpc_error(status, text)
+    name = STATUS_NAMES.get(status, "INVALID_ARGUMENT")
+    return {"error": {"code": status, "status": name, "message": text}}

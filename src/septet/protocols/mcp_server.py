@@ -35,6 +35,7 @@ from septet.protocols.conversation import (
     Piece,
     Turn,
     TurnText,
+    checks_text,
     play_turn,
     question_text,
     take_message,
@@ -102,7 +103,7 @@ def outcome_of(state: State) -> ChatOutcome:
     return ChatOutcome(
         chat=state.chat,
         status="asks" if awaited_question(state) else result.status,
-        text=TurnText(state).closing(),
+        text=TurnText(state).closing("the tool `deliver`"),
         awaits=question_text(awaited_question(state)),
         answer=result.answer,
         workspace=state.workspace,
@@ -188,7 +189,10 @@ class ChatTools:
     async def run_checks(self, chat: Chat, ctx: Context) -> ChatOutcome:
         """Run the checks of a chat's plan on its newest version again, in a copy; nothing is stored."""
         await ctx.report_progress(0, message="the checks run")
-        return outcome_of(await check_newest(self.session, await self.session.find(chat)))
+        checked = await check_newest(self.session, await self.session.find(chat))
+        outcome = outcome_of(checked)
+        status = "not met" if outcome.unproven else "met"
+        return outcome.model_copy(update={"status": status, "text": checks_text(checked)})
 
     @with_tool_errors
     async def diff(
@@ -435,9 +439,11 @@ async def serve_stdio(model: str) -> int:
 
 
 @asynccontextmanager
-async def open_http_endpoint(service: ChatService) -> AsyncGenerator[ASGIApp]:
+async def open_http_endpoint(
+    service: ChatService, build: Callable[[ChatService, bool], MCPServer] = mcp_server
+) -> AsyncGenerator[ASGIApp]:
     """The endpoint of streamable HTTP. Whoever serves it lets in only whom it knows."""
-    server = mcp_server(service, local=False)
+    server = build(service, False)
     server.streamable_http_app()
     manager: StreamableHTTPSessionManager = server.session_manager
     async with manager.run():

@@ -62,7 +62,7 @@ class Log:
             await self._listen(recorded)
 
 
-async def stream(work: Callable[[Listen], Awaitable[None]]) -> AsyncGenerator[Recorded, None]:
+async def stream(work: Callable[[Listen], Awaitable[object]]) -> AsyncGenerator[Recorded, None]:
     """Yield the events that `work` passes to its listener; it continues when the next event is requested.
 
     Raises what `work` raises. Closing the generator cancels `work` and waits until it has cleaned up.

@@ -136,9 +136,20 @@ def control_group_of(pid: int) -> ControlGroup:
 def remove_stale_groups(parent: Path) -> None:
     """Remove groups that a killed Septet process left behind."""
     for folder in parent.glob("septet-*-*"):
-        if not Path("/proc", folder.name.split("-")[1]).exists():
-            with suppress(OSError):
+        with suppress(OSError):
+            if not _began_before(folder.name.split("-")[1], folder.stat().st_mtime):
                 folder.rmdir()
+
+
+def _began_before(pid: str, moment: float) -> bool:
+    """Whether that process lives and is older: pids are used again, and threads have such numbers too."""
+    try:
+        ticks = int(Path("/proc", pid, "stat").read_text().rsplit(")", 1)[1].split()[19])
+    except FileNotFoundError:
+        return False
+    return (
+        time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK") < moment + 1
+    )
 
 
 def parents(memberships: str, mounted: str) -> Iterator[Path]:

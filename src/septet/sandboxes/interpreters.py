@@ -28,6 +28,7 @@ _MODULES = {
     "sitecustomize.py": "sitecustomize.py",
     "septet_plots.py": "matplotlib_backend.py",
     "septet_pytest.py": "pytest_report.py",
+    "septet_audit.py": "pytest_audit.py",
     "septet_pytest.ini": "septet_pytest.ini",
 }
 _REAL_NAME = re.compile(r"python(3\.\d+)")

@@ -259,6 +259,11 @@ def _self_check_lock() -> Lock:
     return lock
 
 
+def has_proofs() -> bool:
+    """Whether this process has tested a sandbox."""
+    return bool(_PROVEN)
+
+
 def store_proofs(folder: Path) -> None:
     """Write this process's proofs for later ones; if that fails, the next start checks again."""
     with suppress(OSError):

@@ -134,11 +134,26 @@ def _imports_of(text: str) -> Iterable[str]:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return
-    for node in ast.walk(tree):
+    nodes: list[ast.AST] = [tree]
+    while nodes:
+        node = nodes.pop()
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield node.module.partition(".")[0]
+        elif isinstance(node, ast.Try) and any(map(_goes_on_without, node.handlers)):
+            nodes += [*node.handlers, *node.orelse, *node.finalbody]
+            continue
+        nodes += ast.iter_child_nodes(node)
+
+
+def _goes_on_without(handler: ast.ExceptHandler) -> bool:
+    """Whether a program does without a module that is missing: it catches that, and neither ends nor raises."""
+    caught = ast.unparse(handler.type) if handler.type else ""
+    inner = [node for one in handler.body for node in ast.walk(one)]
+    called = [ast.unparse(node.func) for node in inner if isinstance(node, ast.Call)]
+    ends = any(isinstance(node, ast.Raise) for node in inner) or any(name.endswith("exit") for name in called)
+    return not ends and ("ImportError" in caught or "ModuleNotFoundError" in caught)
 
 
 _INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
@@ -222,10 +237,14 @@ class PackageInstaller:
             *site_packages(self._environment_of(workspace)),
             *(site_packages(project.folder) if project else ()),
         ]
+        folders = {
+            Path(workspace, "src"),
+            *(Path(workspace, one) for path in sources for one in PurePosixPath(path).parents),
+        }
         wanted = [
             name
             for name in third_party_imports(sources, present=("pytest", "_pytest"))
-            if PathFinder.find_spec(name, paths) is None and not _is_local(Path(workspace), name)
+            if PathFinder.find_spec(name, paths) is None and not any(_is_local(one, name) for one in folders)
         ]
         known = {name: distribution_of(name) for name in wanted}
         return MissingPackages(
@@ -336,7 +355,7 @@ def _make_environment(home: Path, project: ProjectEnvironment | None) -> None:
 
 
 def _is_local(workspace: Path, name: str) -> bool:
-    """Whether the workspace has a module of this name."""
+    """Whether the folder has a module of this name."""
     return (workspace / f"{name}.py").exists() or (workspace / name).is_dir()
 
 

@@ -1,6 +1,7 @@
 """The folders for Septet's own files: never in the person's project, and created only when something is written."""
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import msgspec
 
 from septet.common.values import Value
 from septet.errors import BadConfig, BadUsage
+
+TELEMETRY_VARIABLE = "SEPTET_TELEMETRY"
 
 
 class Home(Value):
@@ -74,10 +77,21 @@ def find_home(environment: Mapping[str, str] = os.environ) -> Home:
     if moved := environment.get("SEPTET_HOME"):
         root = Path(moved).expanduser().absolute()
         return Home(data=root, config=root / "config", cache=root / "cache")
-    import platformdirs
+    if sys.platform == "darwin":
+        library = Path.home() / "Library"
+        data = library / "Application Support" / "septet"
+        return Home(data=data, config=data, cache=library / "Caches" / "septet")
+    return Home(
+        data=user_folder(environment, "XDG_DATA_HOME", ".local/share"),
+        config=user_folder(environment, "XDG_CONFIG_HOME", ".config"),
+        cache=user_folder(environment, "XDG_CACHE_HOME", ".cache"),
+    )
 
-    folders = platformdirs.PlatformDirs("septet", appauthor=False)
-    return Home(data=folders.user_data_path, config=folders.user_config_path, cache=folders.user_cache_path)
+
+def user_folder(environment: Mapping[str, str], variable: str, usual: str) -> Path:
+    """Our folder in one of the XDG base directories. A relative path in the variable does not count."""
+    given = Path(environment.get(variable, ""))
+    return (given if given.is_absolute() else Path.home() / usual) / "septet"
 
 
 def trusted_folders(home: Home) -> list[str]:

@@ -16,7 +16,7 @@ from septet.domain.teams import ALIASES, ROLES, Edge, MemberSettings, RoleSpec, 
 from septet.errors import BadConfig
 from septet.settings.group_chats import is_group_chat, parse_group_chat
 from septet.team.graph import GUARDS, edges_of, is_graph, speakers_of
-from septet.ways.table import TEAMS, all_teams, find_way, way_names, way_of
+from septet.ways.table import TEAMS, all_teams, find_way, known_way, way_names, way_of
 from septet.ways.way import Way
 
 Keepsake = Literal["plan", "versions", "reviews", "history", "cells"]
@@ -64,7 +64,8 @@ def load_team(name: str) -> TeamSpec:
 def team_of(form: TeamForm, path: Path) -> TeamSpec:
     """The team that a file describes."""
     source = str(path)
-    way = find_way(check_word(form.way or form.floor, way_names(), "way", source))
+    name = form.way or form.floor
+    way = known_way(name) or find_way(check_word(name, way_names(), "way", source))
     members = check_members(
         [member_of(member_form, way, source) for member_form in form.members], way, source
     )
@@ -74,7 +75,8 @@ def team_of(form: TeamForm, path: Path) -> TeamSpec:
         network=network_of(form.network, source),
         packages=policy_of(form.packages, source),
         keepsakes=form.keepsakes,
-        **settings_of(replace(form, floor=form.way or form.floor), TeamSettings),
+        file=str(path.absolute()),
+        **settings_of(replace(form, floor=name), TeamSettings),
     )
 
 

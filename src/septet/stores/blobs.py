@@ -9,10 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
-import anyio
-
+from septet.common.threads import run_blocking
 from septet.errors import LogDamaged, StoreFailed
 from septet.stores.sqlite import BUSY_TIMEOUT, open_reader, store_errors
 
@@ -46,10 +44,10 @@ class FolderBlobs:
                 fcntl.flock(self._lock_handle, fcntl.LOCK_SH)
 
     async def put(self, content: bytes) -> str:
-        return await anyio.to_thread.run_sync(self._put, bytes(content))
+        return await run_blocking(lambda: self._put(bytes(content)))
 
     async def get(self, address: str) -> bytes:
-        return await anyio.to_thread.run_sync(self._get, address)
+        return await run_blocking(lambda: self._get(address))
 
     def _put(self, content: bytes) -> str:
         address = sha256(content).hexdigest()
@@ -91,6 +89,8 @@ def is_intact(path: Path, address: str) -> bool:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write durably and atomically: a reader sees all of it or nothing, even after a power failure."""
+    from tempfile import NamedTemporaryFile  # for those who write
+
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with NamedTemporaryFile(dir=path.parent, prefix=".new-", delete=False) as file:
         try:

@@ -10,11 +10,13 @@ import socket
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-
-import anyio
+from typing import TYPE_CHECKING
 
 from septet.common.text import encode_token
-from septet.errors import Conflict
+from septet.errors import Conflict, StoreFailed
+
+if TYPE_CHECKING:
+    import anyio
 
 
 def check_fence(chat: str, last: int, fenced: int, after: int | None) -> None:
@@ -47,9 +49,11 @@ class Signals:
     def __init__(self) -> None:
         self._events: dict[str, anyio.Event] = {}
 
-    def event_of(self, chat: str) -> anyio.Event:
+    def event_of(self, chat: str) -> "anyio.Event":
         """The event that the next `notify` sets. Get it before reading, so that nothing in between is missed."""
-        return self._events.setdefault(chat, anyio.Event())
+        from anyio import Event
+
+        return self._events.setdefault(chat, Event())
 
     def notify(self, chats: Iterable[str]) -> None:
         for chat in chats:
@@ -72,10 +76,16 @@ class ChatLocks:
         self._held: dict[str, int] = {}
 
     def acquire(self, chat: str) -> None:
-        """Lock the chat for this process. Raises Conflict naming the owner."""
-        if chat not in self._held:
+        """Lock the chat for this process. Raises Conflict naming the owner, or StoreFailed."""
+        if chat in self._held:
+            return
+        try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._held[chat] = self._lock(chat)
+        except OSError as error:
+            raise StoreFailed(
+                f"{self._folder} cannot be written ({error.strerror})", "check the folder and the disk"
+            ) from error
 
     def release(self, chat: str) -> None:
         """Release the lock. Does nothing if we do not hold it."""

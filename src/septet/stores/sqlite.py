@@ -8,22 +8,25 @@ import os
 import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 from time import monotonic, sleep, time
-from typing import TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-import anyio
-from anyio import from_thread
-from anyio.lowlevel import EventLoopToken, checkpoint_if_cancelled, current_token
-
+from septet.common.threads import has_event_loop, run_blocking
 from septet.domain.codec import FORMAT, decode_event, encode_event, kind_of
 from septet.domain.events import Event, Recorded
 from septet.errors import LogDamaged, SeptetError, StoreFailed
 from septet.ports import ChatHead, Sequel
 from septet.stores.chat_locks import Signals, check_fence, name_taken, no_such_chat
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from anyio import CapacityLimiter
 
 APPLICATION_ID = 0x53455054  # "SEPT", in the header of every log of ours
 SCHEMA_VERSION = 1
@@ -64,6 +67,8 @@ Row = tuple[int, float, str, int, bytes]
 T = TypeVar("T")
 
 READERS = 4
+MAX_HEADS = 10_000
+"""How many chats' heads a writer remembers."""
 POLL_INTERVAL = 0.1
 """Seconds between two checks for events of other processes, while there are watchers."""
 
@@ -88,10 +93,15 @@ class SqliteStore:
         self._signals = Signals()
         self._writer = Writer(path, busy_timeout, self._signals)
         self._idle: list[sqlite3.Connection] = []
-        self._readers = anyio.CapacityLimiter(READERS)
         self._closed = False
         self._polled = 0.0
         self._newest = 0
+
+    @cached_property
+    def _readers(self) -> "CapacityLimiter":
+        from anyio import CapacityLimiter
+
+        return CapacityLimiter(READERS)
 
     async def append(
         self, chat: str, event: Event, after: int | None, then: Sequel | None = None
@@ -112,18 +122,20 @@ class SqliteStore:
         ]
 
     async def watch(self, chat: str, after: int = 0) -> AsyncIterator[Recorded]:
+        from anyio import move_on_after
+
         while True:
             changed = self._signals.event_of(chat)
             for recorded in await self.read(chat, after):
                 yield recorded
                 after = recorded.seq
             while not changed.is_set():
-                with anyio.move_on_after(POLL_INTERVAL):
+                with move_on_after(POLL_INTERVAL):
                     await changed.wait()
                 await self._poll()
 
     async def rename(self, chat: str, name: str) -> None:
-        await anyio.to_thread.run_sync(self._rename, chat, name)
+        await run_blocking(lambda: self._rename(chat, name))
 
     def _rename(self, chat: str, name: str) -> None:
         with self._transaction() as connection:
@@ -135,7 +147,7 @@ class SqliteStore:
                 connection.execute(statement, (name, chat))
 
     async def delete(self, chat: str) -> None:
-        await anyio.to_thread.run_sync(self._delete, chat)
+        await run_blocking(lambda: self._delete(chat))
 
     def _delete(self, chat: str) -> None:
         with self._transaction() as connection:
@@ -171,7 +183,8 @@ class SqliteStore:
             self._signals.notify_all()
 
     async def _query(self, query: Callable[[sqlite3.Connection], T], default: T) -> T:
-        return await anyio.to_thread.run_sync(self._query_now, query, default, limiter=self._readers)
+        limiter = self._readers if has_event_loop() else None
+        return await run_blocking(lambda: self._query_now(query, default), limiter)
 
     def _query_now(self, query: Callable[[sqlite3.Connection], T], default: T) -> T:
         """Run a query with an idle connection; returns `default` if there is no log yet."""
@@ -212,7 +225,7 @@ class PendingAppend:
     after: int | None
     then: Sequel | None
     data: bytes
-    done_event: anyio.Event = field(default_factory=anyio.Event)
+    done: "asyncio.Future[None]"
     outcome: Outcome = ()
 
 
@@ -225,24 +238,30 @@ class Writer:
         self._signals = signals
         self._pending: SimpleQueue[PendingAppend | None] = SimpleQueue()
         self._thread: Thread | None = None
-        self._connection: sqlite3.Connection | None = None
+        self._rows: RowWriter | None = None
 
     async def append(
         self, chat: str, event: Event, after: int | None, then: Sequel | None
     ) -> Sequence[Recorded]:
+        from asyncio import get_running_loop
+
+        from anyio import CancelScope
+        from anyio.lowlevel import checkpoint_if_cancelled
+
         await checkpoint_if_cancelled()
         data = encode_event(event)
         if len(data) > MAX_EVENT_BYTES:
             raise StoreFailed(f"an event of {len(data)} bytes is too big for the log", "keep it as a blob")
+        loop = get_running_loop()
         if self._thread is None:
-            self._thread = Thread(target=self._run, args=(current_token(),), name="log", daemon=True)
+            self._thread = Thread(target=self._run, args=(loop,), name="log", daemon=True)
             self._thread.start()
-        pending = PendingAppend(chat, event, after, then, data)
+        pending = PendingAppend(chat, event, after, then, data, loop.create_future())
         self._pending.put(pending)
         # A cancelled caller must still learn the outcome: otherwise its next append would conflict with this
         # event as if another conductor had written it.
-        with anyio.CancelScope(shield=True):
-            await pending.done_event.wait()
+        with CancelScope(shield=True):
+            await pending.done
         if isinstance(pending.outcome, Exception):
             raise pending.outcome
         return pending.outcome
@@ -250,12 +269,14 @@ class Writer:
     async def close(self) -> None:
         if self._thread is None:
             return
+        from anyio import CancelScope, to_thread
+
         self._pending.put(None)
-        with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(self._thread.join)
+        with CancelScope(shield=True):
+            await to_thread.run_sync(self._thread.join)
         self._thread = None
 
-    def _run(self, loop: EventLoopToken) -> None:
+    def _run(self, loop: "asyncio.AbstractEventLoop") -> None:
         while batch := self._next_batch():
             try:
                 self._commit(batch)
@@ -263,12 +284,12 @@ class Writer:
                 for pending in batch:
                     pending.outcome = error
             try:
-                from_thread.run_sync(self._finish, batch, token=loop)
+                loop.call_soon_threadsafe(self._finish, batch)
             except RuntimeError:  # the loop has ended without closing the store
                 break
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        if self._rows is not None:
+            self._rows.connection.close()
+            self._rows = None
 
     def _next_batch(self) -> list[PendingAppend]:
         """All pending appends, at least one; empty when the store closes."""
@@ -285,49 +306,93 @@ class Writer:
         return batch
 
     def _commit(self, batch: list[PendingAppend]) -> None:
-        if self._connection is None:
-            self._connection = open_writer(self._path, self._busy_timeout)
+        if self._rows is None:
+            self._rows = RowWriter(open_writer(self._path, self._busy_timeout))
         with store_errors(self._path):
-            commit(self._connection, batch)
+            self._rows.commit(batch)
 
     def _finish(self, batch: list[PendingAppend]) -> None:
         for pending in batch:
-            pending.done_event.set()
+            if not pending.done.done():  # by a loop that is being shut down
+                pending.done.set_result(None)
         self._signals.notify({pending.chat for pending in batch})
 
 
-def commit(connection: sqlite3.Connection, batch: Iterable[PendingAppend]) -> None:
-    """Store the whole batch in one transaction: durably if this returns, not at all if it raises."""
-    with transaction(connection):
-        for pending in batch:
-            pending.outcome = insert(connection, pending)
+class Head(NamedTuple):
+    """The newest sequences of a chat, and when it began and last changed."""
+
+    seq: int = 0
+    fenced: int = 0
+    started: float = 0.0
+    changed: float = 0.0
 
 
-def insert(connection: sqlite3.Connection, pending: PendingAppend) -> Outcome:
-    """Store one event and its sequel, or return the error, without affecting the rest of the transaction."""
-    last, fenced, started, changed = connection.execute(HEAD, (pending.chat,)).fetchone() or (0, 0, 0.0, 0.0)
-    at, added = max(time(), changed), [(pending.event, pending.data)]
-    try:
-        check_fence(pending.chat, last, fenced, pending.after)
-        unseen = (
-            [] if pending.after in {None, last} else read_events(connection, pending.chat, pending.after or 0)
-        )
-    except SeptetError as error:
-        return error
-    unseen.append(Recorded(chat=pending.chat, seq=last + 1, at=at, event=pending.event))
-    if pending.then is not None:
+class RowWriter:
+    """Stores batches. Knows the heads of the chats that it wrote, until another connection has written."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self._heads: dict[str, Head] = {}
+        self._version = 0
+        self._events: list[tuple[str, int, float, bool, str, int, bytes]] = []
+        self._changed: set[str] = set()
+
+    def commit(self, batch: Iterable[PendingAppend]) -> None:
+        """Store the whole batch in one transaction: durably if this returns, not at all if it raises."""
         try:
-            sequel = pending.then(unseen)
-        except Exception as error:  # a defect in this chat's sequel must not fail the appends of others
+            with transaction(self.connection):
+                self._check_heads()
+                for pending in batch:
+                    pending.outcome = self._insert(pending)
+                self._write()
+        except BaseException:
+            self._heads.clear()
+            raise
+        finally:
+            self._events.clear()
+            self._changed.clear()
+
+    def _check_heads(self) -> None:
+        version = read_number(self.connection, "PRAGMA data_version")
+        if version != self._version or len(self._heads) > MAX_HEADS:
+            self._heads.clear()
+        self._version = version
+
+    def _insert(self, pending: PendingAppend) -> Outcome:
+        """Add one event and its sequel, or return the error, without affecting the rest of the transaction."""
+        chat, after = pending.chat, pending.after
+        head = self._heads.get(chat) or Head(*(self.connection.execute(HEAD, (chat,)).fetchone() or ()))
+        at, added = max(time(), head.changed), [(pending.event, pending.data)]
+        try:
+            check_fence(chat, head.seq, head.fenced, after)
+            unseen = [] if after in {None, head.seq} else self._read(chat, after or 0)
+        except SeptetError as error:
             return error
-        added.append((sequel, encode_event(sequel)))
-        unseen.append(Recorded(chat=pending.chat, seq=last + 2, at=at, event=sequel))
-    is_fenced = pending.after is not None
-    for seq, (event, data) in enumerate(added, start=last + 1):
-        connection.execute(ADD_EVENT, (pending.chat, seq, at, is_fenced, kind_of(event), FORMAT, data))
-    newest = last + len(added)
-    connection.execute(SET_HEAD, (pending.chat, newest, newest if is_fenced else fenced, started or at, at))
-    return unseen
+        unseen.append(Recorded(chat=chat, seq=head.seq + 1, at=at, event=pending.event))
+        if pending.then is not None:
+            try:
+                sequel = pending.then(unseen)
+            except Exception as error:  # a defect in this chat's sequel must not fail the appends of others
+                return error
+            added.append((sequel, encode_event(sequel)))
+            unseen.append(Recorded(chat=chat, seq=head.seq + 2, at=at, event=sequel))
+        is_fenced = after is not None
+        for seq, (event, data) in enumerate(added, start=head.seq + 1):
+            self._events.append((chat, seq, at, is_fenced, kind_of(event), FORMAT, data))
+        newest = head.seq + len(added)
+        self._heads[chat] = Head(newest, newest if is_fenced else head.fenced, head.started or at, at)
+        self._changed.add(chat)
+        return unseen
+
+    def _read(self, chat: str, after: int) -> list[Recorded]:
+        self._write()
+        return read_events(self.connection, chat, after)
+
+    def _write(self) -> None:
+        self.connection.executemany(ADD_EVENT, self._events)
+        self.connection.executemany(SET_HEAD, [(chat, *self._heads[chat]) for chat in self._changed])
+        self._events.clear()
+        self._changed.clear()
 
 
 def read_events(connection: sqlite3.Connection, chat: str, after: int) -> list[Recorded]:

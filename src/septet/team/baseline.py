@@ -13,7 +13,7 @@ from septet.domain.events import RunFinished
 from septet.domain.files import belongs_to_tests, is_test
 from septet.domain.plans import Mends, Plan, Requirement, TestsPass
 from septet.domain.pytest_report import FAILURES, Outcome, TestReport, covers, one_case
-from septet.domain.runs import PlannedRun, Purpose
+from septet.domain.runs import PlannedRun, Purpose, RunResult
 from septet.domain.state import State
 
 Tree = Literal["now", "found", "base"]
@@ -34,6 +34,10 @@ MENDING_WORDS = frozenset(
 AFFECTED = "affected"
 """`about` of a run that is limited to the tests that the version may affect and those that the plan names."""
 WHOLE_SUITE = PlannedRun(purpose="tests")
+NO_TESTS = 5
+"""The exit code of pytest where there is no test."""
+ERROR_NAME = re.compile(r"(?:E +)?(?:\w+\.)*\w*(?:Error|Exception|ERROR)\b")
+ENVIRONMENT_REMEDY = "an environment of the project's own helps: a .venv in the folder, or --packages ask"
 
 
 def run_for(state: State, purpose: Purpose, about: str = "") -> RunFinished | None:
@@ -326,11 +330,33 @@ def broken_tests(state: State) -> list[str]:
     return [test for test in lost if not any(covers(target, test) for target in named)]
 
 
+def never_starts(state: State) -> bool:
+    """Whether the project's tests ended before any of them, on the base and now: nothing can be compared."""
+    runs = (state.base.baseline if state.base else None, tests_run(state))
+    return all(run is not None and cannot_start(state, run) for run in runs)
+
+
+def cannot_start(state: State, run: RunFinished) -> bool:
+    result = run.result
+    failed = result.exit_code not in (0, NO_TESTS) and not result.stopped_by
+    return failed and not report_from_run(state, run).cases
+
+
+def failure_line(result: RunResult) -> str:
+    """The line of the output that names the error; else the last one."""
+    lines = [line.strip() for line in f"{result.stdout}\n{result.stderr}".splitlines() if line.strip()]
+    named = [line for line in lines if ERROR_NAME.match(line)]
+    return (named or lines or [result.ending])[-1][:300]
+
+
 def suite_notes(state: State) -> list[str]:
     """Notes about the project's tests for the final report."""
     run = tests_run(state)
     if not has_baseline(state) or run is None:
         return []
+    if never_starts(state):
+        why = f"{failure_line(run.result)}; {ENVIRONMENT_REMEDY}"
+        return [f"the project's tests start neither before the change nor now ({why})"]
     known = set(baseline_report(state).failed)
     failed = [test for test in raw_tests_of(state).failed if test in known]
     same = unchanged_by_version(state)

@@ -3,13 +3,15 @@
 import re
 from collections.abc import Iterable, Mapping
 
-from septet.common.text import cut_middle
+from septet.common.text import cut_middle, join_words
 from septet.domain.events import RunFinished
 from septet.domain.plans import Wish
 from septet.domain.state import State
 from septet.team.evidence import remarks_in_turn
 
 MAX_SHOWN_OUTPUT = 6_000
+MAX_SHOWN_OF_NO_TEST = 1_500
+"""Of tests that end before the first one; what ended them is said at the end of a long traceback."""
 """Characters of each stream in a prompt; the end, where errors are, is never cut."""
 
 
@@ -73,7 +75,9 @@ def run_section(run: RunFinished) -> str:
     result = run.result
     ending = f"stopped: {result.stopped_by} limit" if result.stopped_by else f"exit {result.exit_code}"
     streams = [("stdout", PASSED_OUTPUT.sub("", result.stdout)), ("stderr", result.stderr)]
-    shown = [f"{name}:\n{head_and_tail(text)}" for name, text in streams if text.strip()]
+    never_started = result.tests is not None and not result.tests.cases
+    limit = MAX_SHOWN_OF_NO_TEST if never_started else MAX_SHOWN_OUTPUT
+    shown = [f"{name}:\n{head_and_tail(text, limit)}" for name, text in streams if text.strip()]
     return "\n".join([f"## {run.title}: `{run.command}` → {ending}", *shown])
 
 
@@ -108,22 +112,53 @@ def base_sections(state: State) -> list[str]:
     return parts
 
 
-def environment_section(state: State, *, can_ask: bool = True) -> list[str]:
-    """Describe network and package installation; empty if programs have neither.
+def environment_section(state: State, *, can_ask: bool = True) -> str:
+    """What programs run with, what they can reach and how much they may use.
 
     A member that works within a tool call cannot wait for the person: without `can_ask`, packages that need approval
     are not mentioned.
     """
-    lines = [*network_lines(state), *package_lines(state, can_ask)]
-    return ["\n".join(["# Where programs run, beyond what is said above", *lines])] if lines else []
+    packages = package_lines(state, can_ask) or ["Nothing else can be imported."]
+    lines = [language_line(state), *packages, network_line(state), limits_line(state)]
+    return "\n".join(["# Where programs run", *lines])
 
 
-def network_lines(state: State) -> list[str]:
-    network = state.team.network
+def unusual_environment_section(state: State) -> list[str]:
+    """What programs can reach beyond the usual, for small models: each word costs a small machine time."""
+    network = [network_line(state)] if state.team.network != "off" else []
+    lines = [*network, *package_lines(state, can_ask=True)]
+    return ["\n".join(["# Where programs run", *lines])] if lines else []
+
+
+MOST_PACKAGES = 80
+
+
+def language_line(state: State) -> str:
+    """Python, packages and commands as the sandbox has them; without a look at it only what is always there."""
+    found = state.environment
+    if found is None:
+        return "In a sandbox with Python's standard library and pytest."
+    more = len(found.packages) - MOST_PACKAGES
+    named = [*found.packages[:MOST_PACKAGES], *([f"{more} more"] if more > 0 else [])]
+    commands = f" Commands: {', '.join(found.commands)}." if found.commands else ""
+    importable = join_words([f"Python {found.python}", "its standard library", *named])
+    return f"In a sandbox with {importable}.{commands}"
+
+
+def network_line(state: State) -> str:
+    network, local = state.team.network, "A server listens on a free port of 127.0.0.1."
     if network == "off":
-        return []
+        return f"There is no network. {local}"
     where = "every public host" if isinstance(network, str) else f"only {', '.join(network)}"
-    return [f"They can reach {where} over HTTP and HTTPS, {BY_PROXY}."]
+    return f"They can reach {where} over HTTP and HTTPS, {BY_PROXY}. {local}"
+
+
+def limits_line(state: State) -> str:
+    limits = state.team.limits
+    return (
+        f"A run may take {limits.seconds:g} s, {limits.memory >> 20:,} MiB of memory and {limits.processes} processes, "
+        "and writes only in the workspace and in /tmp. Nobody types: standard input is empty."
+    )
 
 
 def package_lines(state: State, can_ask: bool) -> list[str]:

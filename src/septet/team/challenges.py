@@ -26,6 +26,7 @@ CHALLENGE = re.compile(
     r"(?:(?:[;,.:]\s*|\n\s*)instead\b(?! of)[:,]?\s*(?P<instead>\S.*?))?\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 DECISION = re.compile(
     r"^\W*(?P<item>P\d+)\W+check (?P<word>stands|(?:is )?wrong)\b\W*(?:because\b\W*)?(?P<reason>.*?)\s*$",
     re.IGNORECASE | re.MULTILINE,
@@ -35,7 +36,7 @@ PROTECTED_AUTHORS = ("person", "repository")
 
 
 def read_challenge(state: State, by: str, text: str) -> CheckChallenged | Refusal | None:
-    """Parse the challenge in a reply without files: one per turn, about a requirement of the plan, with a reason."""
+    """Parse the challenge in a reply: one per turn, about a requirement of the plan, with a reason."""
     said = CHALLENGE.search(text)
     if said is None:
         return None
@@ -45,6 +46,31 @@ def read_challenge(state: State, by: str, text: str) -> CheckChallenged | Refusa
     if not said["reason"].strip():
         return Refusal(reason=f"say why: '{item}: check wrong, because …; instead …'")
     return CheckChallenged(by=by, item=item, reason=said["reason"].strip(), instead=said["instead"] or "")
+
+
+def unrecorded_challenge(state: State) -> CheckChallenged | None:
+    """The challenge that the open turn's member wrote beside its files; None if there is none, or it is recorded.
+
+    One that the planner has decided is not opened again by a member that goes on working.
+    """
+    turn = state.floor.turn
+    if turn is None or open_challenge(state):
+        return None
+    known = {one.item for one in state.plan.challenges}
+    said = [read_challenge(state, turn.speaker, beside_files(one.answer.text)) for one in turn.answers]
+    found = [one for one in said if isinstance(one, CheckChallenged) and one.item not in known]
+    return found[-1] if found else None
+
+
+def challenge_refusal(state: State, text: str) -> Refusal | None:
+    """Why the challenge in a reply with files cannot be used; None if it can, or there is none."""
+    said = read_challenge(state, "coder", beside_files(text))
+    return said if isinstance(said, Refusal) else None
+
+
+def beside_files(text: str) -> str:
+    """The reply without its blocks: what a file says is no challenge."""
+    return FENCED.sub("", text)
 
 
 def parse_challenge_decision(state: State, by: str, text: str) -> ChallengeDecided | None:

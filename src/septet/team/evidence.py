@@ -11,6 +11,7 @@ from septet.domain.plans import (
     Check,
     CommandSucceeds,
     ExampleHolds,
+    HoldableCheck,
     Judged,
     Mends,
     Plan,
@@ -19,11 +20,14 @@ from septet.domain.plans import (
     TestsPass,
     Wish,
     check_text,
+    gives_input,
+    is_held,
 )
 from septet.domain.pytest_report import TestReport
 from septet.domain.runs import HOLLOW, PlannedRun, RunResult
 from septet.domain.state import State
 from septet.team.baseline import (
+    baseline_report,
     broken_tests,
     changed_tests,
     changes_program,
@@ -32,6 +36,7 @@ from septet.team.baseline import (
     has_project,
     lost_tests,
     named_tests,
+    never_starts,
     raw_tests_of,
     run_for,
     suite_runs,
@@ -219,9 +224,12 @@ def result_lines(state: State) -> list[str]:
 def result_text(state: State, line: EvidenceLine) -> str:
     if line.is_met:
         return f"met: {line.detail}"
-    if isinstance(line.item.check, Judged) and state.work.review is None:
-        return f"open: {NO_VERSION if line.detail == NO_VERSION else 'it is judged in the review'}"
-    return f"NOT met: {line.detail}"
+    if state.work.review is not None or not is_judged(state, line.item):
+        return f"NOT met: {line.detail}"
+    if line.detail == NO_VERSION:
+        return f"open: {NO_VERSION}"
+    found = state.work.evidence.get(line.item.id)
+    return f"open: {f'{found.detail}; ' if found else ''}it is judged in the review"
 
 
 def wish_line(state: State, wish: Wish) -> EvidenceLine:
@@ -246,11 +254,22 @@ def evidence_line(state: State, item: Requirement) -> EvidenceLine:
     if found is None:
         return EvidenceLine(item=item, is_met=False, detail="not checked", author=author)
     own = rests_on_own_tests(state, item)
+    if is_judged(state, item):
+        accepted = is_accepted(state)
+        detail = f"{found.detail}; {'accepted by the reviewer' if accepted else 'not accepted'}"
+        return EvidenceLine(item=item, is_met=accepted, detail=detail, author="reviewer")
     met = found.passed and not (own and state.team.strict)
     detail = (
         f"{found.detail}; nothing but the coder's own tests shows it" if met != found.passed else found.detail
     )
     return EvidenceLine(item=item, is_met=met, detail=detail, author=author, own_tests=own)
+
+
+def earlier_outcome(state: State, item: str) -> bool | None:
+    """Whether the version before the newest one met a requirement, or an older one did; None if nobody knows."""
+    if item in state.work.failed_before:
+        return False
+    return True if item in state.plan.met_before else None
 
 
 def author_of(state: State, check: Check) -> Author:
@@ -276,15 +295,28 @@ def run_tests(command: str) -> str | None:
 
 
 def tests_author(state: State, target: str) -> Author:
-    """The author of the tests: the repository if they are unchanged, the person if edited by hand, else the coder."""
+    """The author of the tests: the repository if what it had shows it, the person if edited by hand, else the coder."""
     written = {file.path: file.sha256 for file in state.work.files if covers_file(target, file.path)}
-    found = found_tests_of(state)
-    kept = found is not None and bool(found.about(target).cases) and not found.about(target).failed
-    if state.base is not None and state.base.survey.kind != "empty" and (kept or not written):
+    if (
+        state.base is not None
+        and state.base.survey.kind != "empty"
+        and (not written or found_tests_show(state, target))
+    ):
         return "repository"
     by_hand = [version for version in state.work.versions if version.found]
     theirs = {(file.path, file.sha256) for version in by_hand for file in version.files}
     return "person" if written and written.items() <= theirs else "coder"
+
+
+def found_tests_show(state: State, target: str) -> bool:
+    """Whether the tests pass as they were found, and the coder added none to them or they failed on the base."""
+    report = found_tests_of(state)
+    found = report.about(target) if report is not None else TestReport()
+    if not found.cases or found.failed:
+        return False
+    known = {case.id for case in found.cases}
+    added = {case.id for case in raw_tests_of(state).about(target).cases} - known
+    return not added or not known <= set(baseline_report(state).passed)
 
 
 def covers_file(target: str, path: str) -> bool:
@@ -304,7 +336,7 @@ def reservations(state: State) -> list[str]:
     own = [line.item.id for line in evidence_report(state) if line.is_met and line.own_tests]
     evidence = [state.work.evidence.get(item.id) for item in state.plan.items]
     written = [one.item for one in evidence if one is not None and one.passed and one.written]
-    known = [item.id for item in state.plan.items if is_known_example(state, item)]
+    known = [item.id for item in state.plan.items if item.id not in written and is_known_example(state, item)]
     found = {
         "only the coder's own tests show {}": own,
         "the program has the text that {} looks for written in it": written,
@@ -314,11 +346,15 @@ def reservations(state: State) -> list[str]:
 
 
 def is_known_example(state: State, item: Requirement) -> bool:
-    """Whether nothing but examples of the planner's shows the requirement, and none of them is held back."""
+    """Whether nothing shows the requirement but inputs that the planner showed to the coder, and the coder's tests."""
     checks = [one.check for one in state.plan.items if one.text == item.text]
-    return all(
-        isinstance(one, ExampleHolds) and not one.held and author_of(state, one) == "planner"
-        for one in checks
+    others = [one for one in checks if author_of(state, one) != "coder"]
+    return bool(others) and all(
+        isinstance(one, HoldableCheck)
+        and gives_input(one)
+        and not one.held
+        and author_of(state, one) == "planner"
+        for one in others
     )
 
 
@@ -328,6 +364,13 @@ def shortcomings(state: State) -> list[str]:
         return ["no version exists"]
     found = [*run_problems(state), *test_problems(state), *unmet_requirements(state)]
     return found or change_problems(state)
+
+
+def other_shortcomings(state: State) -> list[str]:
+    """The reasons that no requirement's own line tells."""
+    return [*run_problems(state), *test_problems(state)] or (
+        change_problems(state) if not unmet_requirements(state) else []
+    )
 
 
 def change_problems(state: State) -> list[str]:
@@ -342,12 +385,19 @@ def is_only_judged(state: State) -> bool:
 
 
 def judged_items(state: State) -> list[Requirement]:
-    return [item for item in state.plan.items if isinstance(item.check, Judged)]
+    """The requirements that a judgement decides: by their check, or because the check shows no more than a text."""
+    return [item for item in state.plan.items if is_judged(state, item)]
+
+
+def is_judged(state: State, item: Requirement) -> bool:
+    found = state.work.evidence.get(item.id)
+    shows_text = found is not None and found.passed and found.judged
+    return isinstance(item.check, Judged) or shows_text
 
 
 def is_unnoticed(state: State) -> bool:
     """Whether every check of a machine holds without the version's changes too."""
-    items = [item for item in state.plan.items if not isinstance(item.check, Judged)]
+    items = [item for item in state.plan.items if not is_judged(state, item)]
     evidence = [state.work.evidence.get(item.id) for item in items]
     held = all(one is not None and one.held_before for one in evidence)
     return held and needs_change_shown(state)
@@ -381,14 +431,15 @@ def test_problems(state: State) -> list[str]:
         failed = len(tests.failed)
         total = pluralize(len(tests.cases), "test")
         return [f"{failed} of {total} {'fails' if failed == 1 else 'fail'}"]
-    if run is not None and (why := incomplete_reason(tests, run)):
+    absent = never_starts(state)
+    if run is not None and not absent and (why := incomplete_reason(tests, run)):
         return [f"what became of the tests is {why}"]
-    if not tests.cases and has_examples(state):
+    if worse := baseline_problems(state):
+        return worse
+    if absent or (not tests.cases and has_examples(state)):
         return []
     if not tests.passed:
         return [f"no test passed ({tests.counts})" if tests.cases else "no test ran"]
-    if worse := baseline_problems(state):
-        return worse
     if run is not None and not run.result.succeeded and not raw_tests_of(state).failed:
         return ["the test run did not end well"]
     return doubts(state)
@@ -407,9 +458,9 @@ def baseline_problems(state: State) -> list[str]:
 
 
 def has_examples(state: State) -> bool:
-    """Whether the plan has examples as checks: then tests by the coder are not required."""
+    """Whether the plan has examples as checks, or holds a check back: then tests by the coder are not required."""
     checks = [item.check for item in state.plan.items]
-    return any(isinstance(one, ExampleHolds) for one in checks) and not any(
+    return any(isinstance(one, ExampleHolds) or is_held(one) for one in checks) and not any(
         isinstance(one, TestsPass | Mends) for one in checks
     )
 
@@ -420,7 +471,7 @@ def unmet_requirements(state: State) -> list[str]:
     lines = [
         line
         for line in evidence_report(state)
-        if not line.is_met and (line.item.id in untried or not isinstance(line.item.check, Judged))
+        if not line.is_met and (line.item.id in untried or not is_judged(state, line.item))
     ]
     return [f"{line.item.id} is not met ({line.detail})" for line in lines]
 

@@ -11,9 +11,15 @@ from septet.team.baseline import tests_of
 from septet.team.evidence import evidence_report, regressions, shortcomings
 
 VERDICT = re.compile(
-    r"^\W*verdict\W+(accept|revise)|\A\W*(accept|revise)(?:d|ed)?\W*$", re.IGNORECASE | re.MULTILINE
+    r"^\W*verdict\W+(accept|revise)|[.!?]\W+verdict\W+(accept|revise)\W*$|\A\W*(accept|revise)(?:d|ed)?\W*$",
+    re.IGNORECASE | re.MULTILINE,
 )
-"""A line of its own, or the one word that a reply begins with."""
+"""A line or sentence of its own, or the one word that a reply begins with."""
+AGREED = re.compile(
+    r"\A\W*(?:ok(?:ay)?|lgtm|(?:all |looks )?fine|looks good(?: to me)?|approved?|accepted)\W*\Z",
+    re.IGNORECASE,
+)
+"""All of a reply that finds nothing."""
 SEVERITY_MARK = r"(?:F\d+\b[ \t:.*`]*)?\[(?:must|should|nice)\]"
 FINDING = re.compile(
     rf"""^(?P<indent>[ \t]*)(?:[-*+•]|\d+[.)])[ \t]*[*`]*(?={SEVERITY_MARK})[^\[]*\[(?P<severity>\w+)\][ \t*`:]*
@@ -46,10 +52,12 @@ def parse_review(text: str, *, again: bool = False) -> ParsedReview | Refusal:
     'accept' beside a [must] is refused once; if the reviewer does it `again`, it counts as 'revise'.
     """
     verdict = VERDICT.search(text)
+    if AGREED.match(text):
+        return ParsedReview(verdict="accept", findings=())
     if verdict is None:
         return Refusal(reason="no verdict; the reply needs a line 'verdict: accept' or 'verdict: revise'")
     findings = unique_findings([finding_from(match) for match in FINDING.finditer(text)])
-    accept = (verdict[1] or verdict[2]).lower() == "accept"
+    accept = "accept" in (word.lower() for word in verdict.groups() if word)
     if not accept and not findings:
         return Refusal(
             reason="'verdict: revise' without a finding; say what is wrong, '- [must] P1 (evidence): …'"

@@ -37,9 +37,28 @@ export default async function* (source) {
 """Node's own reporters do not say which file a test is in."""
 REPORTER_URL = f"data:text/javascript,{quote(' '.join(map(str.strip, REPORTER.splitlines())), safe='')}"
 NODE_OPTIONS = f"--test-reporter={REPORTER_URL} --test-reporter-destination=stdout"
+JSON_REPORT = '"${TMPDIR:-/tmp}/septet-tests-$$.json"'
+"""A file that Jest and Vitest write: what they print as JSON differs by version, and tests print there too."""
+PRINTER = """
+const report = JSON.parse(require("fs").readFileSync(process.argv[1]));
+const words = {passed: "passed", failed: "failed"};
+for (const {name, status, assertionResults: cases} of report.testResults) {
+  const path = name.replace(process.cwd() + "/", "");
+  if (status === "failed" && !cases.length) console.log("error " + JSON.stringify(path));
+  for (const one of cases) {
+    const id = path + "::" + [...one.ancestorTitles, one.title].join(" > ");
+    console.log((words[one.status] || "skipped") + " " + JSON.stringify(id));
+  }
+}
+"""
+PRINT_REPORT = (
+    f" >&2; code=$?; test -f {JSON_REPORT} &&"
+    f" node -e '{' '.join(map(str.strip, PRINTER.splitlines()))}' {JSON_REPORT}; rm -f {JSON_REPORT}; exit $code"
+)
+"""Follows the runner's command, and prints each test on a line, as the reporter for Node does."""
 SHELL_SYNTAX = re.compile(r"[&|;<>$`\n]")
 """Characters of a shell command that is more than one plain call."""
-NODE_LINE = re.compile(r'^(passed|failed|skipped) (".*")$', re.MULTILINE)
+NODE_LINE = re.compile(r'^(passed|failed|skipped|error) (".*")$', re.MULTILINE)
 CARGO_LINE = re.compile(
     r"^ +Running (?:unittests )?(?P<file>\S+) \(|^ +(?P<doc>Doc-tests) |^(?P<ended>test result:)"
     r"|^running (?P<count>\d+) tests?$|^test (?P<test>.+?) \.\.\. (?P<outcome>ok|FAILED|ignored)",
@@ -56,22 +75,6 @@ OUTCOMES: dict[str, Outcome] = {
 """Any other word means skipped."""
 
 
-class JestCase(Value, rename="camel"):
-    title: str
-    status: str
-    ancestor_titles: tuple[str, ...] = ()
-
-
-class JestFile(Value, rename="camel"):
-    name: str
-    status: str = ""
-    assertion_results: tuple[JestCase, ...] = ()
-
-
-class JestReport(Value, rename="camel"):
-    test_results: tuple[JestFile, ...]
-
-
 class GoEvent(Value, rename="pascal"):
     action: str
     package: str = ""
@@ -86,28 +89,18 @@ class TestRunner(NamedTuple):
     name: re.Pattern[str]
     command: str
     npm: str
-    read: Callable[[str, str], Iterable[TestCase]]
+    read: Callable[[str], Iterable[TestCase]]
 
 
-def node_cases(output: str, folder: str) -> Iterator[TestCase]:
+def node_cases(output: str) -> Iterator[TestCase]:
     for word, name in NODE_LINE.findall(output):
-        yield TestCase(id=json.loads(name), outcome=OUTCOMES.get(word, "skipped"))
+        if word == "error":
+            yield TestCase(id=json.loads(name), outcome="error", phase="collect")
+        else:
+            yield TestCase(id=json.loads(name), outcome=OUTCOMES.get(word, "skipped"))
 
 
-def jest_cases(output: str, folder: str) -> Iterator[TestCase]:
-    """Jest and Vitest print the same JSON report on one line of their output."""
-    decoder = msgspec.json.Decoder(JestReport)
-    lines = [line for line in output.splitlines() if line.startswith("{")]
-    for file in decoder.decode(lines[-1]).test_results if lines else ():
-        path = file.name.removeprefix(f"{folder}/")
-        if file.status == "failed" and not file.assertion_results:
-            yield TestCase(id=path, outcome="error", phase="collect")
-        for case in file.assertion_results:
-            name = " > ".join([*case.ancestor_titles, case.title])
-            yield TestCase(id=f"{path}::{name}", outcome=OUTCOMES.get(case.status, "skipped"))
-
-
-def go_cases(output: str, folder: str) -> Iterator[TestCase]:
+def go_cases(output: str) -> Iterator[TestCase]:
     decoder = msgspec.json.Decoder(GoEvent)
     events = [decoder.decode(line) for line in output.splitlines() if line.startswith("{")]
     tested = {event.package for event in events if event.test}
@@ -118,7 +111,7 @@ def go_cases(output: str, folder: str) -> Iterator[TestCase]:
             yield TestCase(id=event.package, outcome="error", phase="collect")
 
 
-def cargo_cases(output: str, folder: str) -> Iterator[TestCase]:
+def cargo_cases(output: str) -> Iterator[TestCase]:
     """Read as many test lines as the runner announced: what follows may be the output of a failed test."""
     path, room = "", 0
     for found in CARGO_LINE.finditer(output):
@@ -129,6 +122,8 @@ def cargo_cases(output: str, folder: str) -> Iterator[TestCase]:
             yield TestCase(id=f"{path}::{found['test']}", outcome=OUTCOMES.get(found["outcome"], "skipped"))
 
 
+JEST = "--json --outputFile={report}{printed}"
+VITEST = "--run --reporter=json --reporter=default --outputFile.json={report}{printed}"
 RUNNERS = (
     TestRunner(
         re.compile(r"node\s+(?=.*--test\b)"),
@@ -136,13 +131,8 @@ RUNNERS = (
         "NODE_OPTIONS={options} {}",
         node_cases,
     ),
-    TestRunner(re.compile(r"(npx\s+)?jest\b"), "{} --json", "{} -- --json", jest_cases),
-    TestRunner(
-        re.compile(r"(npx\s+)?vitest\b"),
-        "{} --run --reporter=json",
-        "{} -- --run --reporter=json",
-        jest_cases,
-    ),
+    TestRunner(re.compile(r"(npx\s+)?jest\b"), f"{{}} {JEST}", f"{{}} -- {JEST}", node_cases),
+    TestRunner(re.compile(r"(npx\s+)?vitest\b"), f"{{}} {VITEST}", f"{{}} -- {VITEST}", node_cases),
     TestRunner(re.compile(r"go test\b(?!.*-json)"), "{} -json", "", go_cases),
     TestRunner(re.compile(r"cargo test\b(?!.* -- )"), "{} --no-fail-fast 2>&1", "", cargo_cases),
 )
@@ -165,14 +155,15 @@ def reporting_command(command: str, script: str) -> str:
     if runner is None:
         return command
     form = runner.npm if is_npm(command) else runner.command
-    return form.format(command, options=f"'{NODE_OPTIONS}'") if form else command
+    given = {"options": f"'{NODE_OPTIONS}'", "report": JSON_REPORT, "printed": PRINT_REPORT}
+    return form.format(command, **given) if form else command
 
 
-def parse_suite_output(command: str, script: str, output: str, folder: str) -> TestReport | None:
-    """Read the outcome of each test; None if the output has no report. `folder` is the one that the command ran in."""
+def parse_suite_output(command: str, script: str, output: str) -> TestReport | None:
+    """Read the outcome of each test; None if the output has no report."""
     runner = find_suite_runner(command, script)
     try:
-        cases = tuple(runner.read(output, folder)) if runner else ()
+        cases = tuple(runner.read(output)) if runner else ()
     except (msgspec.MsgspecError, ValueError):
         return None
     return TestReport(cases=cases[:MAX_CASES], complete=len(cases) <= MAX_CASES) if cases else None

@@ -33,7 +33,9 @@ FEATURES: frozenset[Feature] = frozenset({"tools", "schema", "images"})
 
 
 class Reply(Value):
-    """One answer of the server: sent `piece` characters at a time with a `pause` in seconds between them."""
+    """One answer of the server: sent `piece` characters at a time with a `pause` between them, after a `delay`; both in
+    seconds.
+    """
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
@@ -42,6 +44,7 @@ class Reply(Value):
     stop: StopReason = "finished"
     piece: int = 8
     pause: float = 0.0
+    delay: float = 0.0
 
     @property
     def ending(self) -> StopReason:

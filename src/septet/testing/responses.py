@@ -57,6 +57,24 @@ def openai_events(reply: Reply) -> Iterator[bytes]:
     yield b"data: [DONE]\n\n"
 
 
+def ollama_events(reply: Reply) -> Iterator[bytes]:
+    """Yield the events as Ollama sends them: whole calls, `reasoning`, and nothing about a cache."""
+    for part in cut(reply.reasoning, reply.piece):
+        yield delta({"role": "assistant", "content": "", "reasoning": part})
+    for part in cut(reply.text, reply.piece):
+        yield delta({"role": "assistant", "content": part})
+    for index, call in enumerate(reply.calls):
+        function = {"name": call.name, "arguments": call.arguments}
+        made = {"id": call.id, "index": index, "type": "function", "function": function}
+        yield delta({"role": "assistant", "content": "", "tool_calls": [made]})
+    yield delta({"role": "assistant", "content": ""}, OPENAI_FINISH[reply.ending])
+    yield chunk([], reply.usage).replace(CACHE_DETAILS % reply.usage.cached, b"")
+    yield b"data: [DONE]\n\n"
+
+
+CACHE_DETAILS = b',"prompt_tokens_details":{"cached_tokens":%d}'
+
+
 def openai_answer(reply: Reply) -> Fields:
     """The response to a request without `stream`."""
     calls = [
@@ -72,6 +90,7 @@ def openai_answer(reply: Reply) -> Fields:
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
+        "created": 1700000000,
         "model": "mock",
         "choices": [{"index": 0, "message": message, "finish_reason": finish}],
         "usage": usage_fields(reply.usage),
@@ -182,6 +201,7 @@ class Response(Value):
     headers: tuple[tuple[str, str], ...] = ()
     ending: End = "whole"
     pause: float = 0.0
+    delay: float = 0.0
 
 
 class Form(Value):
@@ -194,6 +214,7 @@ class Form(Value):
 
 
 OPENAI = Form(pieces=openai_events, whole=openai_answer, error=openai_error, tail=3)
+OLLAMA = Form(pieces=ollama_events, whole=openai_answer, error=openai_error, tail=3)
 ANTHROPIC = Form(
     pieces=anthropic_events,
     whole=anthropic_answer,
@@ -203,15 +224,22 @@ ANTHROPIC = Form(
 TRUNCATED_ARGUMENTS = '{"path": "main.py", "content": "print('
 
 
+OLLAMA_PREFIX = "/ollama/"
+"""The beginning of the paths below which the server speaks as Ollama does."""
+
+
 def request_form(request: ReceivedRequest) -> Form:
+    if request.path.startswith(OLLAMA_PREFIX):
+        return OLLAMA
     return ANTHROPIC if request.path.split("?")[0].endswith("/messages") else OPENAI
 
 
 def plain_response(request: ReceivedRequest, reply: Reply) -> Response:
     form = request_form(request)
     if request.fields.get("stream") is not True:
-        return Response(status=200, body=(msgspec.json.encode(form.whole(reply)),))
-    return Response(status=200, body=render_reply(form, reply), kind="text/event-stream", pause=reply.pause)
+        return Response(status=200, body=(msgspec.json.encode(form.whole(reply)),), delay=reply.delay)
+    events, kind = render_reply(form, reply), "text/event-stream"
+    return Response(status=200, body=events, kind=kind, pause=reply.pause, delay=reply.delay)
 
 
 @lru_cache(maxsize=64)
@@ -335,6 +363,8 @@ def missing_feature(request: ReceivedRequest, features: frozenset[Feature]) -> F
 
 
 def unsupported_response(request: ReceivedRequest, feature: Feature, message: str = "") -> Response:
+    if request_form(request) is OLLAMA and not message:
+        message = f"registry.ollama.ai/library/mock:latest does not support {feature}"
     name = {"tools": "tools", "schema": "response_format json_schema", "images": "image input"}[feature]
     return api_error_response(
         request_form(request), 400, message or f"{name} is not supported by this model", "unsupported"

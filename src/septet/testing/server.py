@@ -73,7 +73,9 @@ class MockServer:
         try:
             async with stream:
                 while (request := await self._read(buffered)) is not None:
-                    if not await send_response(stream, self._respond(request)):
+                    response = self._respond(request)
+                    await anyio.sleep(response.delay)
+                    if not await send_response(stream, response):
                         return
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream):
             return

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from shutil import which
@@ -19,6 +19,7 @@ from msgspec import Meta
 from septet.common.text import pluralize
 from septet.domain.plans import Refusal
 from septet.tools.registry import Tool, ToolContext, ToolResult, tool_of_function
+from septet.tools.syntax_outline import syntax_definitions
 from septet.workspace.files import in_thread
 
 MOST_LISTED = 200
@@ -28,6 +29,7 @@ LONGEST_LINE = 240
 MOST_SHOWN = 7_500
 """Characters of lines in one answer, so that it fits into the bound of every answer."""
 PATIENCE = 20.0
+NO_MATCH = "no match"
 READERS = ("planner", "coder", "reviewer")
 
 FolderPath = Annotated[str, Meta(description="A folder inside the workspace; empty for all of it.")]
@@ -87,28 +89,54 @@ async def search(
     pattern: Annotated[str, Meta(description="A regular expression, matched line by line.")],
     folder: FolderPath = "",
     files: Annotated[str, Meta(description="Only in paths like this, e.g. *.py")] = "",
+    around: Annotated[int, Meta(description="Lines to show before and after each match.", ge=0, le=20)] = 0,
 ) -> ToolResult | Refusal:
-    """Search the workspace's text files. Each match comes as path:line: text."""
+    """Search text files, or the one that `folder` names. A match comes as path:line: text; `around` shows its
+    neighbours with their numbers, so that it need not be read again.
+    """
     paths = {path for path in paths_in(context, folder) if not files or matches_glob(path, files)}
     found = await in_thread(lambda: matching_lines(context.root, pattern, folder, sorted(paths)))
     if isinstance(found, Refusal):
         return found
-    lines = [line for line in lines_told(context, found, paths) if line]
-    summary = f"search {pattern[:60]} → {pluralize(len(lines), 'line')}"
-    more = f"\n… more than {MOST_MATCHES} matches: search for less" if len(lines) > MOST_MATCHES else ""
-    return ToolResult(text="\n".join(lines[:MOST_MATCHES]) + more or "no match", summary=summary)
+    matches = list(readable_matches(context, found, paths))
+    summary = f"search {pattern[:60]} → {pluralize(len(matches), 'line')}"
+    more = f"\n… more than {MOST_MATCHES} matches: search for less" if len(matches) > MOST_MATCHES else ""
+    told = neighbours if around else matching_line
+    lines = told(context, matches[:MOST_MATCHES], around)
+    return ToolResult(text="\n".join(lines) + more or NO_MATCH, summary=summary)
 
 
-def lines_told(context: ToolContext, found: Iterable[tuple[str, int]], paths: set[str]) -> Iterator[str]:
-    """The matching lines of files that may be read, up to the limit of an answer."""
+def readable_matches(
+    context: ToolContext, found: Iterable[tuple[str, int]], paths: set[str]
+) -> Iterator[tuple[str, int]]:
+    """The matches in files that may be read, one more than an answer shows."""
     count = 0
     for path, number in found:
-        text = context.texts.get(path) if path in paths else None
-        if text is None or count > MOST_MATCHES:
-            continue
-        lines = text.split("\n")
-        count += 1
-        yield f"{path}:{number}: {lines[number - 1].strip()[:LONGEST_LINE]}" if number <= len(lines) else ""
+        text = context.texts.get(path) if path in paths and count <= MOST_MATCHES else None
+        if text is not None and number <= text.count("\n") + 1:
+            count += 1
+            yield path, number
+
+
+def matching_line(context: ToolContext, matches: Iterable[tuple[str, int]], _around: int) -> Iterator[str]:
+    for path, number in matches:
+        yield f"{path}:{number}: {context.texts[path].split(chr(10))[number - 1].strip()[:LONGEST_LINE]}"
+
+
+def neighbours(context: ToolContext, matches: Sequence[tuple[str, int]], around: int) -> Iterator[str]:
+    """For each file its name, and the lines near its matches with their numbers; `…` stands for a gap."""
+    for path in dict.fromkeys(path for path, _ in matches):
+        lines = context.texts[path].split("\n")
+        hits = [number for one, number in matches if one == path]
+        shown = sorted({near for hit in hits for near in range(hit - around, hit + around + 1)})
+        yield f"{path}:"
+        before = 0
+        for number in shown:
+            if 1 <= number <= len(lines):
+                if before and number > before + 1:
+                    yield "…"
+                before = number
+                yield f"{number}\t{lines[number - 1][:LONGEST_LINE]}"
 
 
 SEARCHER = """
@@ -139,7 +167,7 @@ def matching_lines(
         return []
     ripgrep = which("rg")
     where = folder_path(folder)
-    options = ("--no-config", "--no-messages", "--hidden", "-n", "--null", "--no-heading", "--color=never")
+    options = ("--no-config", "--no-messages", "--hidden", "-nH", "--null", "--no-heading", "--color=never")
     commands = [[ripgrep, *options, "--sort=path", "-e", pattern, "--", f"./{where}"]] if ripgrep else []
     given = "\0".join([pattern, *paths]).encode(errors="surrogateescape")
     for command in [*commands, [sys.executable, "-I", "-c", SEARCHER]]:
@@ -186,6 +214,9 @@ def outline_lines(path: str, text: str, *, nested: bool) -> Iterator[str]:
             return
         except (SyntaxError, ValueError, RecursionError):
             pass
+    elif (found := syntax_definitions(path, text, nested=nested)) is not None:
+        yield from (line[:LONGEST_LINE] for line in found)
+        return
     for number, line in enumerate(text.split("\n"), start=1):
         if DEFINITION.match(line) and (nested or not line[:1].isspace()):
             yield f"{number} {line.rstrip().rstrip('{').rstrip()[:LONGEST_LINE]}"
@@ -203,7 +234,10 @@ DEFINITION = re.compile(
 def python_definitions(body: list[ast.stmt], nested: bool, depth: int) -> Iterator[str]:
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield f"{node.lineno} {'  ' * depth}def {node.name}({ast.unparse(node.args)})"[:LONGEST_LINE]
+            kind = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
+            returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+            head = f"{kind} {node.name}({ast.unparse(node.args)}){returns}"
+            yield f"{node.lineno} {'  ' * depth}{head}"[:LONGEST_LINE]
         elif isinstance(node, ast.ClassDef):
             bases = ", ".join(map(ast.unparse, node.bases))
             yield f"{node.lineno} {'  ' * depth}class {node.name}{f'({bases})' if bases else ''}"[
@@ -229,7 +263,9 @@ def read(
         return Refusal(reason=f"'{path}' has {pluralize(len(lines), 'line')}")
     shown = list(numbered(lines, start, end or len(lines)))
     last = start + len(shown) - 1
-    rest = f"\n({path} has {len(lines)} lines)" if last < len(lines) else ""
+    is_cut = last < (min(end, len(lines)) if end else len(lines))
+    more = f"; go on with start={last + 1}" if is_cut else ""
+    rest = f"\n({path} has {len(lines)} lines{more})" if last < len(lines) else ""
     whole = start == 1 and last >= len(lines)
     where = path if whole else f"{start}–{last} of {path}"
     return ToolResult(
@@ -253,13 +289,19 @@ def numbered(lines: list[str], start: int, end: int) -> Iterator[str]:
 def unreadable_file(context: ToolContext, path: str) -> Refusal:
     """Why a file cannot be read, with names that are near."""
     if context.exists(path):
-        return Refusal(
-            reason=f"'{path}' may not be read: it is no text, too large, ignored or looks like a secret"
-        )
+        return Refusal(reason=closed_reason(context, path))
     name = path.rsplit("/", 1)[-1]
     near = [one for one in context.texts if name and one.endswith(f"/{name}")][:5]
     hint = f"; did you mean {' or '.join(near)}?" if near else "; see list_files"
     return Refusal(reason=f"there is no '{path}'{hint}")
+
+
+def closed_reason(context: ToolContext, path: str) -> str:
+    """Why a file may not be read and, if it is taken for a secret, how the person says that it is none."""
+    if why := context.secret_reason(path):
+        remedy = f"if it is none, the person can say so: septet facts 'remember: not secret: {path}'"
+        return f"'{path}' may not be read: it looks like a secret ({why}); {remedy}"
+    return f"'{path}' may not be read: it is no text, too large or ignored"
 
 
 def reading_tools() -> list[Tool]:

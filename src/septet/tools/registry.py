@@ -1,17 +1,14 @@
 """One registry of tools for every way of working: what a model may call, who may, and what comes of it.
 
-A tool is a pydantic model: the docstring is the description, the fields are the arguments, `use` does it.
+A tool is a function: the docstring is the description, its parameters after the first are the arguments.
 
     @tool
-    class Weather(BaseModel):
+    async def weather(context: ToolContext, place: str) -> str:
         "The weather of a place."
-        place: str
+        return f"it rains in {place}"
 
-        async def use(self, context: ToolContext) -> str:
-            return f"it rains in {self.place}"
-
-Or it is a function whose parameters, after the first, are the arguments. One from a project to a project is an
-*action*: what it changes in the project becomes the next version.
+Or it is a class (a dataclass, a msgspec struct, a pydantic model): the fields are the arguments, `use(self, context)`
+does it. A function from a project to a project is an *action*: what it changes in the project becomes the next version.
 
     @action
     def add_licence(context: Context, holder: str) -> Context:
@@ -23,9 +20,10 @@ Packages bring theirs by the entry point groups `septet.tools` and `septet.actio
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar, get_type_hints, overload
+from typing import Protocol, Self, TypeVar, get_type_hints, overload, runtime_checkable
 
 import msgspec
 
@@ -37,9 +35,6 @@ from septet.domain.runs import RunResult
 from septet.errors import BadConfig, SeptetError
 from septet.team.context import Context
 from septet.workspace.changes import wishes
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel, ValidationError
 
 GROUPS = ("septet.tools", "septet.actions")
 
@@ -64,6 +59,10 @@ class ToolContext(Protocol):
 
     def exists(self, path: str) -> bool:
         """Whether the workspace has that file, even if it may not be read."""
+        ...
+
+    def secret_reason(self, path: str) -> str:
+        """Why the file looks like a secret, which no tool shows; empty if it does not."""
         ...
 
     def has_read(self, path: str) -> bool:
@@ -91,12 +90,14 @@ class ToolResult(Value):
     """What a tool says to the model, and in one line to people.
 
     `shown` are files whose whole text it told. `failed` is of interest to people: the model reads it from the text.
+    `ready` ends the member's turn: it has handed in what it changed.
     """
 
     text: str
     summary: str = ""
     shown: tuple[str, ...] = ()
     failed: bool = False
+    ready: bool = False
 
 
 class ObjectSchema(Value):
@@ -126,6 +127,8 @@ class Tool:
     """Whether the tool must change files: a call that changes none has failed."""
     asks: bool = False
     """Its answer is what the person says; the tool itself answers where nobody may be asked."""
+    keeps_output: bool = False
+    """Whether files that its programs change, when they end well, become part of the work."""
     roles: tuple[str, ...] = ()
     """Who may use it. Without any it is for those who change files; planner and reviewer get only what names them."""
 
@@ -158,29 +161,68 @@ Toolbox = Mapping[str, Tool]
 """Tools by their names."""
 
 
+def with_others(own: Toolbox, others: Toolbox) -> Toolbox:
+    """The tools with those of others; where two have a name, the other's gets another."""
+    merged = dict(own)
+    for name, one in others.items():
+        free = name if name not in merged else f"{name[:58]}_other"
+        merged[free] = replace(one, name=free)
+    return merged
+
+
 def allowed_tools(tools: Toolbox, role: str) -> Toolbox:
     return {name: one for name, one in tools.items() if one.allows(role)}
 
 
-def tool_of_model(model: "type[BaseModel]", repeatable: bool = True, roles: Iterable[str] = ()) -> Tool:
-    """A class whose fields are the arguments and whose `use` does it."""
-    from pydantic import ValidationError
+class ToolClass(Protocol):
+    """Its fields are the arguments."""
 
-    name, description = model.__name__, inspect.cleandoc(model.__doc__ or "")
-    if not description or not callable(getattr(model, "use", None)):
+    def use(self, context: ToolContext) -> object: ...
+
+
+@runtime_checkable
+class PydanticModel(ToolClass, Protocol):
+    """A tool class of a program that has pydantic: it writes its own schema and reads its own arguments."""
+
+    @classmethod
+    def model_json_schema(cls) -> dict[str, object]: ...
+
+    @classmethod
+    def model_validate_json(cls, json_data: str) -> Self: ...
+
+
+def tool_of_class(made: type[ToolClass], repeatable: bool = True, roles: Iterable[str] = ()) -> Tool:
+    """A class whose fields are the arguments and whose `use` does it."""
+    name, description = made.__name__, inspect.cleandoc(made.__doc__ or "")
+    if not description or not callable(getattr(made, "use", None)):
         raise BadConfig(f"the tool '{name}' needs a docstring and a method `use(self, context)`")
-    schema = model.model_json_schema()
-    parameters = {key: value for key, value in schema.items() if key not in ("title", "description")}
+    parameters, read = form_of_class(made)
 
     async def call(context: ToolContext, arguments: str) -> Outcome:
         try:
-            wanted = model.model_validate_json(arguments or "{}")
-        except ValidationError as error:
-            return misfit(name, faults_in(error))
-        use: Callable[[ToolContext], object] = getattr(wanted, "use")  # noqa: B009  # checked above; the type of a person's model says nothing of it
-        return spoken(await completed(use(context)))
+            wanted = read(arguments or "{}")
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            return misfit(name, shorten_fault(error))
+        return spoken(await completed(wanted.use(context)))
 
     return Tool(name, description, parameters, call, repeatable, roles=tuple(roles))
+
+
+def form_of_class(made: type[ToolClass]) -> tuple[Mapping[str, object], Callable[[str], ToolClass]]:
+    """The JSON schema of its fields, and how it is made from JSON."""
+    if issubclass(made, PydanticModel):
+        schema = made.model_json_schema()
+        named = {key: value for key, value in schema.items() if key not in ("title", "description")}
+        return named, made.model_validate_json
+    if not (is_dataclass(made) or issubclass(made, msgspec.Struct)):
+        raise BadConfig(f"the tool '{made.__name__}' has no fields", "put @dataclass on the class")
+    return schema_of(made), partial(msgspec.json.decode, type=made, strict=False)
+
+
+def shorten_fault(error: Exception) -> str:
+    """Without the advice for programmers that pydantic adds to each fault."""
+    lines = [line.split(" [type=")[0].strip() for line in str(error).splitlines()]
+    return "; ".join(line for line in lines if not line.startswith("For further information"))
 
 
 def tool_of_function(
@@ -208,7 +250,7 @@ def tool_of_function(
     return Tool(name, description, schema_of(form), call, repeatable, edits=is_edit, roles=tuple(roles))
 
 
-def schema_of(form: type[msgspec.Struct]) -> dict[str, object]:
+def schema_of(form: type) -> dict[str, object]:
     """A JSON schema without references, which some services do not follow."""
     components = msgspec.json.schema_components([form], ref_template="{name}")[1]
 
@@ -255,12 +297,6 @@ def misfit(name: str, why: str) -> Refusal:
     return Refusal(reason=f"{name} cannot be called like that: {why}")
 
 
-def faults_in(error: "ValidationError") -> str:
-    return "; ".join(
-        f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in error.errors()[:5]
-    )
-
-
 def first_hint(function: Callable[..., object]) -> object:
     """The type of a function's first parameter."""
     first = next(iter(inspect.signature(function).parameters), "")
@@ -304,9 +340,9 @@ def tool(*, repeatable: bool = True, roles: Iterable[str] = ()) -> Callable[[T],
 def tool(
     made: T | None = None, *, repeatable: bool = True, roles: Iterable[str] = ()
 ) -> T | Callable[[T], T]:
-    """Register a pydantic model or a function as a tool; it stays what it is.
+    """Register a function, a class or a `Tool` as a tool; it stays what it is.
 
-    One that is not `repeatable` is never used twice for one call; `roles` are those who may use it.
+    A function or class that is not `repeatable` is never used twice for one call; `roles` are those who may use it.
     """
 
     def register(made: T) -> T:
@@ -322,19 +358,18 @@ action = tool
 
 
 def tool_of(made: object, repeatable: bool = True, roles: Iterable[str] = ()) -> Tool:
-    """Build the tool of a class or a function."""
+    """Build the tool of a class or a function; a `Tool` is one already."""
+    if isinstance(made, Tool):
+        return made
     if inspect.isfunction(made):
         return tool_of_function(made, repeatable, roles)
-    from pydantic import BaseModel
-
-    name = tool_name(made)
-    if isinstance(made, type) and issubclass(made, BaseModel):
-        return tool_of_model(made, repeatable, roles)
-    raise BadConfig(f"{name!r} is no tool", "write a function, or derive it from pydantic.BaseModel")
+    if isinstance(made, type):
+        return tool_of_class(made, repeatable, roles)
+    raise BadConfig(f"{tool_name(made)!r} is no tool", "write a function, or a class with a method `use`")
 
 
 def tool_name(made: object) -> str:
-    return str(getattr(made, "__name__", made))
+    return made.name if isinstance(made, Tool) else str(getattr(made, "__name__", made))
 
 
 def known_tools(builtin: Iterable[Tool] = ()) -> dict[str, Tool]:

@@ -52,10 +52,17 @@ def outcome(result: RunResult) -> str:
     return counts[-1] if counts and result.stopped_by is None else result.ending
 
 
-async def check(context: ToolContext) -> ToolResult:
-    """Run the program, its tests and the plan's checks now, as they will be run when you are ready."""
+async def check(
+    context: ToolContext,
+    ready: Annotated[
+        bool, Meta(description="You are done: if all is met, your files are handed in without another reply.")
+    ] = False,
+) -> ToolResult:
+    """Run the program, its tests and the plan's checks on the files as your calls so far have left them."""
     seen = await context.check()
-    return ToolResult(text=seen.text, summary=f"check → {seen.summary}", failed=seen.failed)
+    handed_in = ready and not seen.failed
+    text = f"{seen.text}\nYour files are handed in." if handed_in else seen.text
+    return ToolResult(text=text, summary=f"check → {seen.summary}", failed=seen.failed, ready=handed_in)
 
 
 def ask(
@@ -65,8 +72,8 @@ def ask(
         Meta(min_length=1, max_length=1000, description="One question, with the answers you can think of."),
     ],
 ) -> Refusal:
-    """Ask the person what neither the goal, the plan nor the files say, where the answer changes what is built.
-    The person may not be there: then decide yourself.
+    """Ask what neither the goal, the plan nor the files say, where the answer changes what is built. The person
+    answers or, where the person may not be asked, the planner.
     """
     return Refusal(reason=NO_ANSWER)  # the tool loop has the person answer, where one may be asked
 

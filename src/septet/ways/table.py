@@ -57,10 +57,14 @@ def all_teams() -> dict[str, TeamSpec]:
     return {**TEAMS, **{team.name: team for way in ways for team in way.teams}}
 
 
+def known_way(name: str) -> Way | None:
+    """The way of that name, if it is Septet's or a program has added it: installed packages are not searched."""
+    return WAYS.get(ALIASES.get(name, name))
+
+
 def find_way(name: str) -> Way:
     """The way of that name; a chat with an unknown way can be listed and shown, but not continued."""
-    known = WAYS.get(ALIASES.get(name, name))
-    return known or installed_ways().get(name) or unknown(name)
+    return known_way(name) or installed_ways().get(name) or unknown(name)
 
 
 def way_of(team: TeamSpec) -> Way:

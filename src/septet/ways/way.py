@@ -90,6 +90,8 @@ class Way:
     """Whether a team may say who follows whom (`next:`)."""
     delivers: Callable[[State], bool] = always
     """Whether finished work goes to the person's folder without being asked for by name."""
+    told_environment: bool = False
+    """Whether its members write programs, and are told what these run with."""
     takes_baseline: bool = False
     """Whether the tests of a base are always run before its first version is judged."""
     delivers_only_checked: bool = False

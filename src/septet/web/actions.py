@@ -1,6 +1,7 @@
 """The person's actions on the page, stored as events, so that every surface sees the same chat."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import assert_never
 
 from anyio import to_thread
@@ -60,6 +61,16 @@ def team_of_form(team: TeamSpec, form: NewChat) -> TeamSpec:
     stepwise, consult = form.step or team.stepwise, form.consult or team.consult
     team = replace(team_for_person(team, form.yes), stepwise=stepwise, consult=consult)
     return replace(team, budget=form.with_limits(team.budget))
+
+
+def folder_of_form(form: NewChat) -> Path | None:
+    """The folder to work in; None for a new one. Raises BadUsage for one that is not there."""
+    if not form.folder:
+        return None
+    folder = Path(form.folder).expanduser()
+    if "\0" in form.folder or not folder.is_absolute() or not folder.is_dir():
+        raise BadUsage(f"there is no folder '{form.folder[:200]}'", "choose one from the list")
+    return folder
 
 
 def approval(state: State, digest: str) -> PlanApproved:
@@ -132,13 +143,14 @@ class Actions:
 
     async def start_chat(self, form: NewChat) -> str:
         team = await self.app.service.team(form.team, form.model)
-        return await self.app.session.start(form.goal, team_of_form(team, form), None)
+        return await self.app.session.start(form.goal, team_of_form(team, form), folder_of_form(form))
 
     async def start_demo(self, form: NewChat) -> str:
         script = await to_thread.run_sync(load_demo, form.demo)
         return await start_demo(self.app.session, form.demo, team_of_form(demo_team(script), form))
 
     async def act(self, request: Request) -> Response:
+        """Act on a chat: say something, approve, accept, edit the plan, pause, step, stop, fork, restore, deliver."""
         state = await self.app.chats.state(request.path_params["chat"])
         act = await decode_body(request, ACT_DECODER)
         if state.ended is not None:

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import anyio
-import anyio.abc
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -11,17 +9,17 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from septet.protocols.http import Endpoint, json_response
+from septet.protocols.http import A2A_PATH, CARD_PATH, MCP_PATH, Endpoint, json_response
 from septet.protocols.openai_api import OpenAiApi
 from septet.web.actions import Actions
 from septet.web.app_state import AppState
-from septet.web.auth import Access, AuthMiddleware
+from septet.web.auth import Access, AuthMiddleware, missing_page
 from septet.web.queries import Artefacts, Queries
 from septet.web.requests import with_error_responses
 from septet.web.sockets import serve_socket
+from septet.web.start_page import StartPage
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -33,42 +31,30 @@ def application(app: AppState, access: Access) -> Starlette:
         Mount("/assets", GZipMiddleware(StaticFiles(directory=ASSETS))),
         Mount("/api", routes=api(app)),
         Mount("/v1", routes=OpenAiApi(app.service).routes()),
-        Route("/mcp", McpEndpoint(app)),
+        Route(MCP_PATH, app.mcp),
+        *(Route(path, app.a2a) for path in (A2A_PATH, f"{A2A_PATH}/{{rest:path}}", CARD_PATH)),
         Route("/artefacts/{address}/{name:path}", with_error_responses(Artefacts(app.session.blobs).show)),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(AuthMiddleware, access=access)])
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(AuthMiddleware, access=access)],
+        exception_handlers={404: missing},
+    )
 
 
-class McpEndpoint:
-    """MCP by streamable HTTP, imported and opened with the first request: the page needs none of it."""
-
-    def __init__(self, app: AppState) -> None:
-        self._app = app
-        self._endpoint: ASGIApp | None = None
-        self._opening = anyio.Lock()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with self._opening:
-            endpoint = self._endpoint or await self._app.tasks.start(self._serve)
-            self._endpoint = endpoint
-        await endpoint(scope, receive, send)
-
-    async def _serve(self, task_status: anyio.abc.TaskStatus[ASGIApp]) -> None:
-        try:
-            from septet.protocols.mcp_server import open_http_endpoint
-        except ImportError:
-            missing = {"error": "the server lacks the mcp package", "remedy": "pip install 'septet[mcp]'"}
-            task_status.started(json_response(missing, 501))
-            return
-        async with open_http_endpoint(self._app.service) as endpoint:
-            task_status.started(endpoint)
-            await anyio.sleep_forever()
+async def missing(request: Request, _: Exception) -> Response:
+    """A page for people, JSON for programs."""
+    if request.url.path.startswith("/api/"):
+        return json_response({"error": "there is no such address", "remedy": "see docs/web.md"}, 404)
+    return missing_page()
 
 
 def api(app: AppState) -> list[Route | WebSocketRoute]:
-    queries, actions = Queries(app), Actions(app)
+    queries, actions, start = Queries(app), Actions(app), StartPage(app)
     routes: list[tuple[str, Endpoint]] = [
-        ("/setup", queries.setup),
+        ("/setup", start.setup),
+        ("/models", start.models),
+        ("/folders", start.folders),
         ("/model", queries.model),
         ("/people", queries.people),
         ("/search", queries.search),
@@ -86,6 +72,8 @@ def api(app: AppState) -> list[Route | WebSocketRoute]:
 
     return [
         Route("/chats", with_error_responses(actions.create_chat), methods=["POST"]),
+        Route("/keys", with_error_responses(start.store_key), methods=["POST"]),
+        Route("/models/download", with_error_responses(start.download), methods=["POST"]),
         Route("/chats/{chat}/acts", with_error_responses(actions.act), methods=["POST"]),
         *(Route(path, with_error_responses(endpoint)) for path, endpoint in routes),
         WebSocketRoute("/live", live),

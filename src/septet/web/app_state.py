@@ -1,15 +1,17 @@
 """The state that all requests share: the session, the chats that run here, their watchers, the list."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
 import anyio
-from anyio.abc import TaskGroup
+from anyio.abc import TaskGroup, TaskStatus
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from septet.chat.search import SearchIndex
 from septet.domain.presence import HEARTBEAT
 from septet.domain.state import State
 from septet.errors import SeptetError, StoreFailed
+from septet.protocols.http import json_response, push_file
 from septet.web.channels import Channel, Channels, Frame, Frames, chats_frame, status_frame
 from septet.web.chat_view import ChatCache, Summary
 from septet.wiring.chat_runner import ChatRunner, ChatService, ConductorStatus
@@ -54,8 +56,56 @@ class ChatListFeed:
 
     def _take_changes(self, summaries: list[Summary]) -> list[Summary]:
         changed = [summary for summary in summaries if self._sent.get(summary.chat) != summary.seq]
-        self._sent.update({summary.chat: summary.seq for summary in changed})
+        self._sent = {summary.chat: summary.seq for summary in summaries}
         return changed
+
+
+Open = Callable[[ChatService], AbstractAsyncContextManager[ASGIApp]]
+
+
+def mcp_endpoint() -> Open:
+    from septet.protocols.mcp_server import open_http_endpoint
+
+    return open_http_endpoint
+
+
+def a2a_endpoint() -> Open:
+    from septet.protocols.a2a_server import open_a2a_endpoint
+
+    return open_a2a_endpoint
+
+
+class LazyEndpoint:
+    """The endpoint of a protocol, imported and opened with the first request: the page needs none of it."""
+
+    def __init__(self, extra: str, load: Callable[[], Open], service: ChatService, tasks: TaskGroup) -> None:
+        self._extra = extra
+        self._load = load
+        self._service = service
+        self._tasks = tasks
+        self._endpoint: ASGIApp | None = None
+        self._opening = anyio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await (await self.open())(scope, receive, send)
+
+    async def open(self) -> ASGIApp:
+        async with self._opening:
+            endpoint: ASGIApp = self._endpoint or await self._tasks.start(self._serve)
+            self._endpoint = endpoint
+            return endpoint
+
+    async def _serve(self, task_status: TaskStatus[ASGIApp]) -> None:
+        try:
+            opening = self._load()
+        except ImportError:
+            remedy = f"pip install 'septet[{self._extra}]'"
+            missing = {"error": f"the server lacks the packages for {self._extra}", "remedy": remedy}
+            task_status.started(json_response(missing, 501))
+            return
+        async with opening(self._service) as endpoint:
+            task_status.started(endpoint)
+            await anyio.sleep_forever()
 
 
 class AppState:
@@ -70,6 +120,8 @@ class AppState:
         """Whatever runs as long as the server does."""
         self.chats = chats = ChatCache(session.store, session.index)
         self.service = ChatService(session, runner, model, chats.state)
+        self.mcp = LazyEndpoint("mcp", mcp_endpoint, self.service, tasks)
+        self.a2a = LazyEndpoint("a2a", a2a_endpoint, self.service, tasks)
         self.chat_list = ChatListFeed(chats)
         self.search_index = SearchIndex(session.store, session.index)
 
@@ -82,6 +134,8 @@ async def open_app_state(session: Session, model: str) -> AsyncGenerator[AppStat
         runner = channel_runner(session, channels, tasks)
         app = AppState(session, model, channels, runner, tasks)
         tasks.start_soon(app.chat_list.follow)
+        if push_file(session.home).exists():  # other agents wait for notifications
+            tasks.start_soon(app.a2a.open)
         if session.deployment.remote:
             tasks.start_soon(adopt_orphans, app)
         yield app

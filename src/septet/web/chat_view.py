@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from septet.chat.export import base_text, challenge_words, package_text
 from septet.chat.index_file import IndexFile
-from septet.chat.names import CHAT_NAME
+from septet.chat.names import CHAT_NAME, chat_title
 from septet.chat.results import (
     RunOutcome,
     author_text,
@@ -42,7 +42,7 @@ from septet.domain.teams import Allowance, EndReason, TeamSpec
 from septet.ports import EventStore
 from septet.protocols.http import NotFound
 from septet.team.budgets import allowance, own_spending, whole_allowance
-from septet.team.evidence import EvidenceLine, evidence_report
+from septet.team.evidence import EvidenceLine, earlier_outcome, evidence_report
 from septet.team.questions import Question
 from septet.ways.endings import FINISHED, ending
 from septet.ways.table import rounds_used
@@ -96,6 +96,8 @@ class RequirementView(Value, omit_defaults=False):
     evidence: str
     author: str = ""
     """Who wrote what shows it."""
+    earlier: bool | None = None
+    """While `met` is unknown: whether an older version met it, as far as that was checked."""
 
 
 class PlanView(Value, omit_defaults=False):
@@ -125,6 +127,8 @@ class ChatView(Value, omit_defaults=False):
     """
 
     seq: int
+    title: str
+    """The goal in a few words."""
     team: str
     members: tuple[MemberView, ...]
     person: str
@@ -148,6 +152,7 @@ class ChatView(Value, omit_defaults=False):
 def chat_view(state: State) -> ChatView:
     return ChatView(
         seq=state.seq,
+        title=chat_title(state.goal),
         team=state.team.name,
         members=members(state.team),
         person=state.team.person if speaks_for_person(state.team, state.team.person) else "",
@@ -241,6 +246,7 @@ def requirement_view(state: State, line: EvidenceLine) -> RequirementView:
         met=line.is_met if is_checked else None,
         evidence=line.detail if is_checked else "",
         author=author_text(line),
+        earlier=None if is_checked else earlier_outcome(state, item.id),
     )
 
 

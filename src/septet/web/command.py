@@ -15,6 +15,9 @@ import click
     type=click.Path(path_type=Path),
     help="The token for the page, of your choice. That of the NATS server is --nats-token-file.",
 )
+@click.option(
+    "--link", is_flag=True, help="Print an address that lets one more browser into the server that runs."
+)
 @click.option("--no-open", is_flag=True, help="Do not open a browser.")
 @click.option("-m", "--model", default="", envvar="SEPTET_MODEL", help="The model of new chats.")
 @click.option(
@@ -29,7 +32,7 @@ import click
 @click.option(
     "--config", type=click.Path(path_type=Path), help="A group chat's config.yaml: server, team and model."
 )
-def web(**given: object) -> int:
+def web(link: bool, **given: object) -> int:
     """Watch and steer the team in a browser, and see what it made.
 
     The address is printed with a token that opens one browser once; a cookie remembers it. With --nats or --config
@@ -41,4 +44,8 @@ def web(**given: object) -> int:
     from septet.wiring.handle import settle
 
     settle()
+    if link:
+        from septet.web.server import print_link
+
+        return print_link(str(given["host"]), int(str(given["port"])))
     return anyio.run(serve_with_options, ServeOptions(**given))  # pyright: ignore[reportArgumentType]  # click has checked them

@@ -11,7 +11,6 @@ from starlette.responses import Response, StreamingResponse
 from septet.chat.export_file import FORMATS, document, pack_zip, read_blobs
 from septet.chat.results import result_of
 from septet.chat.versions import version_diff, version_named
-from septet.common.demo_scripts import demo_names
 from septet.domain.codec import encode
 from septet.errors import BadUsage, LogDamaged, NoModel
 from septet.ports import Blobs
@@ -26,6 +25,7 @@ class Queries:
         self.app = app
 
     async def chats(self, request: Request) -> Response:
+        """All chats: name, goal, phase, status, versions."""
         return json_response(await self.app.chats.summaries())
 
     async def chat(self, request: Request) -> Response:
@@ -41,6 +41,7 @@ class Queries:
         return StreamingResponse(lines, media_type="application/x-ndjson")
 
     async def difference(self, request: Request) -> Response:
+        """A unified diff of two versions: `?old=v1&new=v2`; else of the newest and the one before it."""
         state = await self.app.chats.state(request.path_params["chat"])
         new = version_named(state, request.query_params.get("new", str(len(state.work.versions))))
         old = version_named(state, request.query_params.get("old", str(max(1, new.number - 1))))
@@ -68,6 +69,7 @@ class Queries:
         return Response(content, media_type="application/zip", headers=headers)
 
     async def export(self, request: Request) -> Response:
+        """The chat as a file: md, html, txt, jsonl or zip."""
         state = await self.app.chats.state(request.path_params["chat"])
         form = request.path_params["form"]
         if form not in FORMATS:
@@ -79,12 +81,8 @@ class Queries:
         return Response(content, media_type=kind, headers=headers)
 
     async def search(self, request: Request) -> Response:
+        """Where the words of `?q=` were said, in all chats."""
         return json_response(await self.app.search_index.find(request.query_params.get("q", "")[:200]))
-
-    async def setup(self, request: Request) -> Response:
-        """The teams and demos for a new chat."""
-        session, demos = self.app.session, await anyio.to_thread.run_sync(demo_names)
-        return json_response({"teams": list(session.teams), "team": session.default_team, "demos": demos})
 
     async def people(self, request: Request) -> Response:
         """Who is on which machine; null if all members are on this one."""

@@ -25,12 +25,13 @@ Sequence = Annotated[int, Meta(ge=0, le=1 << 48)]
 
 
 class NewChat(Value, forbid_unknown_fields=True):
-    """The form for a new chat: a goal or a demo, a team and its settings."""
+    """The form for a new chat: a goal or a demo, a team and its settings; without a folder it gets a new one."""
 
     goal: Text = ""
     demo: Name = ""
     team: Name = ""
     model: Name = ""
+    folder: Annotated[str, Meta(max_length=4096)] = ""
     step: bool = False
     yes: bool = False
     consult: bool = False
@@ -72,6 +73,8 @@ class Accept(PersonAction):
 
 
 class EditPlan(PersonAction, tag="edit"):
+    """Replaces the plan that waits for approval by the person's own."""
+
     text: Text
 
 
@@ -92,7 +95,7 @@ class Step(PersonAction):
 
 
 class Stop(PersonAction):
-    pass
+    """Stops the team at once."""
 
 
 class Fork(PersonAction):
@@ -103,6 +106,8 @@ class Fork(PersonAction):
 
 
 class Restore(PersonAction):
+    """Makes an older version the newest one."""
+
     version: Name
 
 

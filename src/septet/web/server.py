@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from time import time
 from typing import ClassVar
 
 import anyio
@@ -30,10 +31,12 @@ from septet.settings.group_chats import without_models
 from septet.settings.home import find_home
 from septet.web.app import ASSETS, application
 from septet.web.app_state import open_app_state
-from septet.web.auth import Access, load_cookie_key, read_token
+from septet.web.auth import Access, load_cookie_key, read_token, sign_link
 from septet.wiring.session import Session, open_session
 
 INVALID_PAYLOAD = 1007
+KEY_FILE = "web.key"
+PROBE_SECONDS = 3.0
 
 
 class ConnectionLimits(Value):
@@ -150,7 +153,7 @@ async def serve_session(
 ) -> int:
     port: int = listener.getsockname()[1]
     token = read_token(address.token_file) if address.token_file else secrets.token_urlsafe(24)
-    key = load_cookie_key(find_home().data / "web.key")
+    key = load_cookie_key(find_home().data / KEY_FILE)
     names = LOOPBACK | {address.host.lower(), socket.gethostname().lower()}
     access = Access(key, token, port, frozenset(names), reusable=address.token_file is not None)
     async with open_app_state(session, model) as app:
@@ -216,6 +219,18 @@ def announce(url: str, token: str, shared: bool, open_browser: bool) -> None:
     sys.stdout.flush()
     if open_browser and sys.stdout.isatty():
         webbrowser.open(link)
+
+
+def print_link(host: str, port: int) -> int:
+    """Print an address for another browser; the server that runs knows it by the key that both read."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.settimeout(PROBE_SECONDS)
+        if probe.connect_ex((host, port)):
+            raise BadUsage(f"no server answers on {host}:{port}", "start septet web, or name its --port")
+    token = sign_link(load_cookie_key(find_home().data / KEY_FILE), time())
+    sys.stdout.write(f"http://{url_host(host)}:{port}/?token={token}\n")
+    return 0
 
 
 def url_host(host: str) -> str:

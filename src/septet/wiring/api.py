@@ -21,18 +21,24 @@ from septet.domain.codec import decode, encode
 from septet.domain.events import PersonSpoke, Recorded
 from septet.domain.packages import Policy
 from septet.domain.runs import Network
+from septet.domain.state import State
 from septet.domain.teams import Budget, TeamSpec
 from septet.errors import BadUsage, NeedsPerson
+from septet.models.providers.agent import PREFIX
 from septet.models.providers.provider import Connections, ModelEndpoint, Provider
-from septet.ports import Agent, BusMessage, Model, Sandbox
+from septet.ports import Agent, BusMessage, EventStore, Model, Sandbox
+from septet.runtime.log import Listen
 from septet.settings.group_chats import without_models
 from septet.settings.home import find_home
 from septet.settings.team_files import check_team, load_team
 from septet.team.questions import Question, check_action, question, read_answer
 from septet.ways.endings import is_finished
-from septet.ways.table import add_ways, as_much_again
+from septet.ways.table import add_ways, as_much_again, thinkers
 from septet.ways.way import Way
-from septet.wiring.session import Session, open_session, with_model
+from septet.wiring.foreign_agents import check_agents
+from septet.wiring.foreign_stores import open_installed_store
+from septet.wiring.session import Session, open_session, open_session_on, with_model
+from septet.wiring.shared_sandbox import SharedSandbox
 
 GIVEN = "given:"
 """Prefix of the name that a model object has in the log."""
@@ -46,6 +52,7 @@ class TeamOptions(TypedDict, total=False):
     """What a team can be loaded with; see `Team.load`."""
 
     model: str | Model
+    models: Mapping[str, str | Model]
     home: str | Path
     budget: Budget | Mapping[str, float]
     network: Network
@@ -53,6 +60,8 @@ class TeamOptions(TypedDict, total=False):
     ask: Ask
     unsafe_local: bool
     ways: Sequence[Way]
+    agents: Mapping[str, Agent]
+    store: EventStore | str
 
 
 class Run:
@@ -75,7 +84,8 @@ class Run:
         self._asked: asyncio.Future[str] | None = None
         self._action = ""
         self._result: Result | None = None
-        self._task = asyncio.ensure_future(perform(self))
+        self._scope = anyio.CancelScope()
+        self._task = asyncio.ensure_future(self._perform(perform))
         self._task.add_done_callback(self._wake)
 
     async def __aiter__(self) -> AsyncGenerator[Item, None]:
@@ -120,8 +130,18 @@ class Run:
 
     async def cancel(self) -> None:
         """Stop now. What is stored stays: `team.resume(run.chat)` goes on."""
-        self._task.cancel()
+        self.abort()
         await asyncio.wait([self._task])
+
+    def abort(self) -> None:
+        """Stop soon, from a function that cannot wait until it has."""
+        self._scope.cancel()
+
+    async def _perform(self, perform: Callable[["Run"], Awaitable[None]]) -> None:
+        # Cancelled by a scope, so that what has to be finished, such as a write to the log, can shield itself.
+        with self._scope:
+            return await perform(self)
+        raise asyncio.CancelledError
 
     async def ask(self, asked: Question) -> str:
         """Yield the question and wait for `answer`."""
@@ -136,24 +156,21 @@ class Run:
         for recorded in log:
             self._put(recorded)
 
-    async def follow(self, performance: AsyncGenerator[Recorded, None]) -> None:
-        """Take every event of the performance, and the tokens beside them where they are wanted."""
-        async with aclosing(performance):
-            if not self._tokens:
-                await self._take(performance)
-                return
-            async with (
-                self._session.bus.subscribe(live_topic(self.chat)) as pieces,
-                anyio.create_task_group() as group,
-            ):
-                group.start_soon(self._take_live, pieces)
-                await self._take(performance)
-                group.cancel_scope.cancel()
+    async def follow(self, conduct: Callable[[Listen], Awaitable[State]]) -> None:
+        """Conduct the chat and take its events, and the tokens beside them where they are wanted."""
+        if not self._tokens:
+            self._result = result_of(await conduct(self._hear))
+            return
+        async with (
+            self._session.bus.subscribe(live_topic(self.chat)) as pieces,
+            anyio.create_task_group() as group,
+        ):
+            group.start_soon(self._take_live, pieces)
+            self._result = result_of(await conduct(self._hear))
+            group.cancel_scope.cancel()
 
-    async def _take(self, performance: AsyncIterator[Recorded]) -> None:
-        async for recorded in performance:
-            self._put(recorded)
-        self._result = result_of(await self._session.state(self.chat))
+    async def _hear(self, recorded: Recorded) -> None:
+        self._put(recorded)
 
     async def _take_live(self, pieces: AsyncIterator[BusMessage]) -> None:
         async for piece in pieces:
@@ -189,17 +206,21 @@ class Team:
     def load(cls, team: str = "iterate", **options: Unpack[TeamOptions]) -> Self:
         """A built-in team or a team.yaml.
 
-        `model` is a name, or any object with an async generator method `answer(request)`. `ask` is awaited with each
-        question; without it plans are approved as they come, unless a run is started with `ask=True`. `home` is where
-        Septet keeps its data. `budget` (rounds, tokens, cost, seconds), `network` and `packages` replace what the
-        team says. `ways` are ways of working of your own; their teams are known by their names.
+        `model` is a name, or any object with an async generator method `answer(request)`; `models` are those of some
+        members, by the members' names. `ask` is awaited with each question; without it plans are approved as they
+        come, unless a run is started with `ask=True`. `home` is where Septet keeps its data. `budget` (rounds, tokens,
+        cost, seconds), `network` and `packages` replace what the team says. `ways` are ways of working of your own;
+        their teams are known by their names.
+        `agents` take the turns of members, by the members' names, without a model; `store`, an object or the name of
+        an installed one, holds the log instead of the home's.
         """
         check_options(options)
         add_ways(options.get("ways", ()))
-        given = options.get("model") or os.environ.get("SEPTET_MODEL", "")
-        model = given if isinstance(given, str) else given_name(given)
+        model = model_name(options.get("model") or os.environ.get("SEPTET_MODEL", ""))
         loaded = check_team(load_team(team))
         loaded = without_models(loaded) if options.get("model") else loaded
+        agents = {name: f"{PREFIX}{name}" for name in options.get("agents", {})}
+        loaded = with_members_models(loaded, {**options.get("models", {}), **agents})
         ask = options.get("ask")
         if ask is None and (loaded.consult or loaded.stepwise):
             raise BadUsage(f"the team {loaded.name} wants to ask you (consult or stepwise)", "pass ask=…")
@@ -226,9 +247,17 @@ class Team:
             if "home" in options
             else find_home()
         )
-        model = options.get("model", "")
-        providers = () if isinstance(model, str) else (provider_of(model),)
-        self._session = await self._opened.enter_async_context(open_session(home, providers=providers))
+        models = {"": options.get("model", ""), **options.get("models", {})}
+        given = {model_name(one, member): one for member, one in models.items() if not isinstance(one, str)}
+        providers = (provider_of(given),) if given else ()
+        store = options.get("store")
+        if isinstance(store, str):
+            store = await self._opened.enter_async_context(open_installed_store(store, home.data))
+        opening = (
+            open_session_on(store, home, providers) if store else open_session(home, providers=providers)
+        )
+        self._session = await self._opened.enter_async_context(opening)
+        self._session.own_agents = options.get("agents", {})
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -276,7 +305,7 @@ class Team:
             person = self._person(run, ask)
             chat = await session.start(goal, self._spec(person is not None), folder_of(workspace), name)
             run.begin(chat, await session.log(chat))
-            await run.follow(session.perform(chat, self.sandbox, person))
+            await run.follow(partial(session.conduct, chat, self.sandbox, person))
 
         return Run(session, perform, tokens)
 
@@ -298,7 +327,7 @@ class Team:
             if state.ended is not None and (message or not is_finished(state)):
                 await session.reopen(found, as_much_again(state, state.team.budget))
             run.begin(found)
-            await run.follow(session.perform(found, self.sandbox, self._person(run, ask)))
+            await run.follow(partial(session.conduct, found, self.sandbox, self._person(run, ask)))
 
         return Run(session, perform, tokens)
 
@@ -312,9 +341,15 @@ class Team:
     @cached_property
     def sandbox(self) -> Sandbox:
         """Where the programs of all runs run. It is opened with the first of them: a talk needs none."""
-        from septet.wiring.sandbox import SharedSandbox
 
-        return SharedSandbox(partial(self.session.sandbox, self._options.get("unsafe_local", False)))
+        async def open_sandbox() -> Sandbox:
+            from septet.wiring.sandbox import keep_checked
+
+            opened = await self.session.sandbox(self._options.get("unsafe_local", False))
+            await keep_checked(self.session.home)
+            return opened
+
+        return SharedSandbox(open_sandbox)
 
     def _person(self, run: Run, ask: bool) -> Agent | None:
         own = self._options.get("ask")
@@ -335,6 +370,7 @@ def from_json(line: str | bytes) -> Recorded:
 
 
 def check_options(options: TeamOptions) -> None:
+    check_agents(options.get("agents", {}))
     ask = options.get("ask")
     if (
         ask is not None
@@ -342,11 +378,11 @@ def check_options(options: TeamOptions) -> None:
         and not inspect.iscoroutinefunction(type(ask).__call__)
     ):
         raise BadUsage("`ask` is not an async function", "define it with async def")
-    model = options.get("model", "")
-    if not isinstance(model, str) and not callable(getattr(model, "answer", None)):
-        raise BadUsage(
-            f"a {type(model).__name__} is no model", "pass a name, or an object with a method answer"
-        )
+    for model in (options.get("model", ""), *options.get("models", {}).values()):
+        if not isinstance(model, str) and not callable(getattr(model, "answer", None)):
+            raise BadUsage(
+                f"a {type(model).__name__} is no model", "pass a name, or an object with a method answer"
+            )
 
 
 def with_choices(team: TeamSpec, options: TeamOptions) -> TeamSpec:
@@ -370,15 +406,33 @@ def with_choices(team: TeamSpec, options: TeamOptions) -> TeamSpec:
     )
 
 
-def given_name(model: Model) -> str:
-    return f"{GIVEN}{type(model).__name__}"
+def model_name(model: str | Model, member: str = "") -> str:
+    """The name of a model in the log; a model object is told from others by the member that it is for."""
+    if isinstance(model, str):
+        return model
+    return f"{GIVEN}{type(model).__name__}{f'/{member}' if member else ''}"
 
 
-def provider_of(model: Model) -> Provider:
-    """The object as a provider of one model. What it costs only its answers can say."""
+def with_members_models(team: TeamSpec, models: Mapping[str, str | Model]) -> TeamSpec:
+    known = [member.name for member in thinkers(team)]
+    if unknown := next((name for name in models if name not in known), None):
+        raise BadUsage(
+            f"no member '{unknown}' of the team {team.name} has a model", f"name one of {', '.join(known)}"
+        )
+    return replace(
+        team,
+        members=tuple(
+            replace(one, model=(model_name(models[one.name], one.name),)) if one.name in models else one
+            for one in team.members
+        ),
+    )
+
+
+def provider_of(models: Mapping[str, Model]) -> Provider:
+    """Model objects by their names as a provider. What they cost only their answers can say."""
 
     def open_given(endpoint: ModelEndpoint, connections: Connections) -> Model:
-        return model
+        return models[f"{GIVEN}{endpoint.model}"]
 
     return Provider(name_pattern=f"{GIVEN}NAME", about="a model object of your program", open=open_given)
 

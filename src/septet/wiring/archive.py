@@ -8,7 +8,7 @@ from septet.chat.names import find_name
 from septet.domain.events import Recorded
 from septet.domain.state import State
 from septet.errors import BadUsage
-from septet.ports import Blobs, EventStore
+from septet.ports import Blobs, EventStore, RemoteChat
 from septet.settings.home import Home, find_home
 from septet.stores.blobs import FolderBlobs
 from septet.stores.remote_chats import RemoteChats
@@ -40,9 +40,17 @@ class Archive:
 
     def check_here(self, name: str) -> None:
         """Raise BadUsage for a chat that is on a server, with the server and the command that continues it."""
-        for note in self.remote_chats.all():
-            if note.chat == name:
-                raise BadUsage(f"the chat '{name}' is on {note.server}", note.command)
+        if (note := self._note_of(name)) is not None:
+            raise BadUsage(f"the chat '{name}' is on {note.server}", note.command)
+
+    async def remote_chat(self, name: str) -> RemoteChat | None:
+        """The note of a chat that is on a server and not here."""
+        note = self._note_of(name)
+        here = note is not None and name in {head.chat for head in await self.store.chats()}
+        return None if here else note
+
+    def _note_of(self, name: str) -> RemoteChat | None:
+        return next((note for note in self.remote_chats.all() if note.chat == name), None)
 
     async def log(self, chat: str) -> list[Recorded]:
         return list(await self.store.read(chat))

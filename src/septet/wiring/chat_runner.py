@@ -258,10 +258,10 @@ class ChatService:
         known = session.teams[name]
         return await session.with_models(without_models(known) if model else known, model or self.model)
 
-    async def start(self, goal: str, team: TeamSpec, workspace: Path | None = None) -> State:
+    async def start(self, goal: str, team: TeamSpec, workspace: Path | None = None, name: str = "") -> State:
         """Store a new chat, which `follow` or the runner conducts."""
         await self.runner.sandbox()  # raises before a chat is started in which nothing could run
-        return await self.state(await self.session.start(goal, team, workspace))
+        return await self.state(await self.session.start(goal, team, workspace, name))
 
     async def say(self, state: State, text: str, to: str = "") -> None:
         """A message: the answer if the team asks a question, else an instruction for the next turn."""

@@ -1,8 +1,9 @@
 """Sessions of a cluster: conductors whose members run on other machines, and members that serve them."""
 
+import dataclasses
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
 import anyio
@@ -14,7 +15,13 @@ from septet.cluster.bus import NatsBus
 from septet.cluster.client import Connection
 from septet.cluster.connection import connect_nats, retry_forever
 from septet.cluster.deployment import ClusterConductor, RemoteSandbox
-from septet.cluster.endpoint import NatsEndpoint, without_secret
+from septet.cluster.endpoint import (
+    NatsEndpoint,
+    command_line_options,
+    endpoint_of,
+    options_in_command,
+    without_secret,
+)
 from septet.cluster.hosts import check_conductor, check_roles
 from septet.cluster.member import CastMembers, Member, take_turns
 from septet.cluster.presence import announce_presence
@@ -22,7 +29,7 @@ from septet.cluster.store import open_nats_store
 from septet.cluster.turns import LEASE
 from septet.common.temporary import temporary_folder
 from septet.common.values import Value
-from septet.domain.events import Event
+from septet.domain.events import Event, Recorded
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.errors import BadConfig, NoModel, Unreachable
@@ -32,7 +39,7 @@ from septet.settings.home import find_home
 from septet.team.floor import Floor
 from septet.ways.table import floor_for
 from septet.wiring.models import Models, absolute_model_name, adapt_to_model
-from septet.wiring.session import OWN_MODEL, Session, agent
+from septet.wiring.session import OWN_MODEL, Session, agent, local_deployment
 
 
 @asynccontextmanager
@@ -77,6 +84,25 @@ async def open_cluster(
         except Unreachable:
             check_conductor(client)  # a refusal that came late is why nobody answers
             raise
+
+
+@asynccontextmanager
+async def open_server_of(chat: str, command: str, *, holds: bool) -> AsyncGenerator[Session]:
+    """The session on the server of the command, which continues the chat. Programs run here: it is about this folder.
+
+    One that `holds` the chat is its conductor meanwhile; Conflict if another one is alive.
+    """
+    options = options_in_command(command)
+    async with open_cluster(endpoint_of(options), how=command_line_options(options)) as session:
+        conducting = session.deployment.while_conducting
+        here = local_deployment(session.home).open_sandbox
+        session.deployment = dataclasses.replace(session.deployment, open_sandbox=here, remote=False)
+        async with conducting(chat, ignore) if holds else nullcontext():
+            yield session
+
+
+async def ignore(recorded: Recorded) -> None:
+    """Events of a delivery are told by what it returns."""
 
 
 class Membership(Value):
@@ -146,7 +172,7 @@ def cast_members(
             here = in_own_folder(state)
             scratch = await session.open_scratch(here)
             context = session.member_context(here, sandbox, None, scratch)
-            return await agent(spec, context)(here, record_through(record, in_own_folder))
+            return await agent(spec, context, session.own_agents)(here, record_through(record, in_own_folder))
 
         return turn
 

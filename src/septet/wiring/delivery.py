@@ -1,6 +1,7 @@
 """Delivers a chat's work to the person's folder or a branch, and undoes deliveries; each step is an event."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -30,7 +31,6 @@ from septet.workspace.delivery import (
     diff_of,
     hand_over,
     plan_handover,
-    write_file_atomically,
 )
 from septet.workspace.files import Workspace, in_thread, path_and_parents
 from septet.workspace.git import repository_of
@@ -191,7 +191,9 @@ class Delivery:
     async def rehearse(self, version: VersionWritten, sandbox: Sandbox) -> State:
         """The state after the plan's checks of a version, in a temporary copy of the folder."""
         with temporary_folder("delivery") as made:
-            scratch = Scratch(made, self.folder, (await in_thread(lambda: look_through(self.folder)))[1])
+            rules = self.scratch.manifest.secrets
+            manifest = (await in_thread(lambda: look_through(self.folder, rules)))[1]
+            scratch = Scratch(made, self.folder, manifest)
             scratch.setup = self.scratch.setup
             await in_thread(lambda: (scratch.copy_base(), scratch.rebuild()))
             return await rehearse_version(
@@ -199,8 +201,13 @@ class Delivery:
             )
 
     async def undo(self, record: Record) -> Delivered:
-        """Undo the newest delivery, except lines that were changed since."""
-        await self.finish(record)
+        """Undo the newest delivery that changed a file, except lines that were changed since.
+
+        An undo that was interrupted is finished.
+        """
+        finished = await self.finish(record)
+        if finished is not None and finished.undoes:
+            return finished
         done = newest_delivery(self.state)
         if done is None:
             raise BadUsage(f"'{self.state.chat}' has delivered nothing", f"septet diff {self.state.chat}")
@@ -217,6 +224,13 @@ class Delivery:
         started = DeliveryStarted(number=number, tree=tree, files=files, undoes=done.number)
         return await self._carry_out(started, record)
 
+    def _remove_patch(self, number: int) -> None:
+        """Remove the patch of the deliveries that are taken back, the oldest of which has the number."""
+        deliveries = self.state.base.deliveries if self.state.base else ()
+        written = {one.patch_sha256 for one in deliveries if one.number >= number and one.patch_sha256}
+        if Workspace(self.folder).digest(self.patch_name) in written:
+            (self.folder / self.patch_name).unlink()
+
     async def finish(self, record: Record) -> Delivered | None:
         """The files that an interrupted delivery has not written yet."""
         started = self.state.base.delivery if self.state.base else None
@@ -227,44 +241,49 @@ class Delivery:
         return await self._write(started, record)
 
     async def _plan(self, wishes: list[PlannedChange]) -> list[DeliveredFile]:
-        return await in_thread(lambda: plan_handover(self.folder, wishes, self.contents))
+        harmless = self.scratch.manifest.secrets.harmless
+        return await in_thread(lambda: plan_handover(self.folder, wishes, self.contents, harmless))
 
     async def _carry_out(self, started: DeliveryStarted, record: Record) -> Delivered:
         await Workspace(self.folder).check()  # before anything is recorded
-        for sha256 in {
+        for digest in {
             one.sha256 for file in started.files for one in (file.before, file.after)
         } & self.contents.keys():
-            await self.blobs.put(self.contents[sha256])
+            await self.blobs.put(self.contents[digest])
         self.state = await record(started)
         return await self._write(started, record)
 
     async def _write(self, started: DeliveryStarted, record: Record) -> Delivered:
         def work() -> list[DeliveredFile]:
-            return [hand_over(self.folder, one, self.contents) for one in started.files]
+            harmless = self.scratch.manifest.secrets.harmless
+            return [hand_over(self.folder, one, self.contents, harmless) for one in started.files]
 
         done = tuple(await in_thread(work))
+        if started.undoes:
+            await in_thread(lambda: self._remove_patch(started.undoes))
         patch = await self._patch([one for one in done if one.how == "conflict"])
+        place = str(self.folder / self.patch_name) if patch else ""
         event = Delivered(
             number=started.number,
             tree=started.tree,
             files=done,
             undoes=started.undoes,
-            patch=patch,
+            patch=place,
+            patch_sha256=sha256(patch).hexdigest() if patch else "",
             unproven=started.unproven,
         )
         self.state = await record(event)
         await move_base(self.state, self.scratch, self.blobs)
         return event
 
-    async def _patch(self, conflicts: list[DeliveredFile]) -> str:
-        """Write a patch with the changes that could not be merged."""
+    async def _patch(self, conflicts: list[DeliveredFile]) -> bytes:
+        """Write a patch with the changes that could not be merged; nothing if there is none."""
         if not conflicts:
-            return ""
+            return b""
         bases = {one.path: self._base(one.path) for one in conflicts}
-        text = diff_of([(bases[one.path], one.after) for one in conflicts], self.contents)
-        path = self.folder / self.patch_name
-        await in_thread(lambda: write_file_atomically(path, text.encode()))
-        return str(path)
+        patch = diff_of([(bases[one.path], one.after) for one in conflicts], self.contents).encode()
+        await in_thread(lambda: Workspace(self.folder).write(self.patch_name, patch))
+        return patch
 
 
 def without_base_repeats(state: State) -> State:
@@ -283,12 +302,12 @@ def check_paths(only: Collection[str], wishes: Sequence[PlannedChange]) -> None:
 
 
 def newest_delivery(state: State) -> Delivered | None:
-    """The newest delivery that was not undone."""
+    """The newest delivery that was not undone; one that only wrote a patch goes together with the one before it."""
     done = state.base.deliveries if state.base else ()
-    undone = {one.undoes for one in done}
-    return next(
-        (one for one in reversed(done) if not (one.undoes or one.branch) and one.number not in undone), None
-    )
+    undone = {number for one in done if one.undoes for number in range(one.undoes, one.number)}
+    left = [one for one in done if not (one.undoes or one.branch) and one.number not in undone]
+    changing = [one for one in left if any(file.how != "conflict" for file in one.files)]
+    return (changing or left or [None])[-1]
 
 
 def delivered_changes(state: State) -> Mapping[str, tuple[FileState, FileState]]:
@@ -316,11 +335,12 @@ async def deliver_to_branch(delivery: Delivery, name: str, message: str, record:
         str(prefix / wish.after.path): (wish.after, delivery.contents.get(wish.after.sha256, b""))
         for wish in wishes
     }
-    commit = await in_thread(lambda: commit_to_branch(top, name, survey.commit, message, files))
+    done = state.base.deliveries if state.base else ()
+    known = {one.commit for one in done}
+    commit = await in_thread(lambda: commit_to_branch(top, name, survey.commit, message, files, known))
     changed = tuple(DeliveredFile(path=one.after.path, before=one.base, after=one.after) for one in wishes)
-    number = 1 + len(state.base.deliveries if state.base else ())
     tree = state.work.version.tree if state.work.version else ""
-    event = Delivered(number=number, tree=tree, files=changed, branch=name, commit=commit)
+    event = Delivered(number=1 + len(done), tree=tree, files=changed, branch=name, commit=commit)
     await record(event)
     return event
 

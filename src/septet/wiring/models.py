@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import anyio
-from anyio import to_thread
 from msgspec.structs import replace
 
 from septet.common import demo_scripts
@@ -34,6 +33,8 @@ from septet.ports import Model
 from septet.settings.group_chats import client_environment, read_group_chat
 from septet.settings.home import Home
 
+MODEL_VARIABLE = "SEPTET_MODEL"
+
 
 def choose_model_name(
     settings: ProviderSettings,
@@ -41,8 +42,18 @@ def choose_model_name(
     servers: Sequence[ServerModels] = (),
     downloaded: Sequence[str] = (),
 ) -> ModelChoice | None:
-    """A model of a provider with a key, else of a local server, else a downloaded embedded model."""
-    return by_provider(settings, providers) or by_server(servers) or by_download(downloaded)
+    """The model of SEPTET_MODEL, else of a provider with a key, of a local server, or a downloaded embedded one."""
+    return (
+        by_variable(settings)
+        or by_provider(settings, providers)
+        or by_server(servers)
+        or by_download(downloaded)
+    )
+
+
+def by_variable(settings: ProviderSettings) -> ModelChoice | None:
+    name = settings.environment.get(MODEL_VARIABLE, "").strip()
+    return ModelChoice(name=name, reason=f"{MODEL_VARIABLE} names it") if name else None
 
 
 def by_provider(settings: ProviderSettings, providers: Sequence[Provider]) -> ModelChoice | None:
@@ -178,11 +189,11 @@ class Models:
         endpoint = provider.endpoint(model, self._settings())
         return Candidate(name, provider.open(endpoint, self._connections), provider.billing(model))
 
-    async def check_price(self, names: Iterable[str]) -> None:
+    def check_price(self, names: Iterable[str]) -> None:
         """Raise BadUsage if the price of a model is unknown and must be given."""
         for name in names:
             provider, model = find_provider(name, self._providers)
-            if not await to_thread.run_sync(has_price, provider.billing(model)):
+            if not has_price(provider.billing(model)):
                 raise unknown_price(name)
 
     def record(self, path: Path) -> None:
@@ -205,6 +216,9 @@ class Models:
         if name not in known:
             raise BadUsage(f"'{name}' takes no key", f"use one of {', '.join(known)}")
         return known[name]
+
+    def providers_with_keys(self) -> tuple[str, ...]:
+        return tuple(provider.name for provider in self._with_keys())
 
     async def check_key(self, provider: str, key: str) -> str:
         """Ask the provider whether it accepts the key: returns the answer in words.
@@ -340,12 +354,18 @@ def adapt_to_model(member: RoleSpec) -> RoleSpec:
 
 def calls_tools(name: str) -> bool:
     provider = provider_of_name(name)
-    return provider is not None and provider.has_tools
+    return provider is not None and provider.has_tools and provider.uses_tools(provider.model_in(name) or "")
 
 
 def is_small_model(name: str) -> bool:
     provider = provider_of_name(name)
     return provider is not None and provider.small
+
+
+def is_offline(name: str) -> bool:
+    """Whether the model's answers are written already: nobody reads what it is asked."""
+    provider = provider_of_name(name)
+    return provider is not None and provider.is_offline
 
 
 def provider_of_name(name: str) -> Provider | None:

@@ -1,6 +1,7 @@
 """Replays a recorded chat offline with the same answers and the same person, and finds the first event that differs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -15,6 +16,7 @@ from septet.domain.events import (
     ChatEnded,
     ChatHalted,
     ChatStarted,
+    EnvironmentProbed,
     Event,
     FactsChanged,
     ModelAnswered,
@@ -24,6 +26,7 @@ from septet.domain.events import (
     PlanProposed,
     Recorded,
     RunFinished,
+    SnapshotTaken,
     StepGranted,
     StopRequested,
     TurnOpened,
@@ -37,8 +40,11 @@ from septet.errors import BadUsage, SeptetError
 from septet.ports import Record, Sandbox
 from septet.ways.table import thinkers
 from septet.wiring.session import Session
+from septet.workspace.files import Workspace, in_thread
 
 SHOWN = 400
+UNREPEATED = ChatHalted | BaseSurveyed | EnvironmentProbed
+"""Events that are about the machine, and not about what the team did."""
 
 
 class Difference(Value, omit_defaults=False):
@@ -67,7 +73,7 @@ def is_persons(event: Event) -> bool:
 
 def comparable(events: Iterable[Event]) -> list[Event]:
     """The comparable part of an event, without paths, times and program output, which may contain the time."""
-    return [essence(one) for one in events if not isinstance(one, ChatHalted | BaseSurveyed)]
+    return [essence(one) for one in events if not isinstance(one, UNREPEATED)]
 
 
 def essence(event: Event) -> Event:
@@ -78,6 +84,8 @@ def essence(event: Event) -> Event:
             return replace(event, prompt="", answer=replace(answer, seconds=0.0))
         case RunFinished(result=result):
             return replace(event, result=comparable_result(result))
+        case SnapshotTaken():
+            return replace(event, folder="")
         case _:
             return event
 
@@ -114,7 +122,7 @@ class Player:
     def __init__(self, session: Session, chat: str, events: Sequence[Event]) -> None:
         self.session = session
         self.chat = chat
-        self.events = [one for one in events if not isinstance(one, ChatHalted | BaseSurveyed)]
+        self.events = [one for one in events if not isinstance(one, UNREPEATED)]
         self.place = 0
         """How many events of the recorded chat the new one has reached."""
 
@@ -132,7 +140,7 @@ class Player:
 
     async def follow(self, recorded: Recorded) -> None:
         """Count one more event, and record messages that the person sent then outside a turn of their own."""
-        if isinstance(recorded.event, ChatHalted | BaseSurveyed):
+        if isinstance(recorded.event, UNREPEATED):
             return
         self.place += 1
         while self.place < len(self.events) and is_persons(following := self.events[self.place]):
@@ -150,9 +158,13 @@ class Player:
 
 
 async def replay_chat(
-    session: Session, sandbox: Sandbox, log: Sequence[Recorded], folder: Path
+    session: Session,
+    sandbox: Sandbox,
+    log: Sequence[Recorded],
+    folder: Path,
+    files: Mapping[str, str] | None = None,
 ) -> ReplayResult:
-    """Replay the chat in its own folder; a replay that diverges ends there."""
+    """Replay the chat in its own folder, which begins with these files; a replay that diverges ends there."""
     started = log[0].event if log else None
     if not isinstance(started, ChatStarted):
         raise BadUsage("that log does not begin with a chat", "export one: septet export NAME --format jsonl")
@@ -165,6 +177,7 @@ async def replay_chat(
     await recording.write_bytes(b"".join(encode(one) + b"\n" for one in log))
     team = with_recording(started.team, f"replay:{recording}")
     chat = await session.start(started.goal, team, folder / "work")
+    await write_files(Workspace(folder / "work"), files or {})
     player = Player(session, chat, [one.event for one in log])
     for recorded in await session.log(chat):
         await player.follow(recorded)
@@ -178,6 +191,11 @@ async def replay_chat(
     new = await session.log(chat)
     difference = first_difference([one.event for one in log], [one.event for one in new])
     return ReplayResult(events=len(comparable(one.event for one in new)), difference=difference)
+
+
+async def write_files(workspace: Workspace, files: Mapping[str, str]) -> None:
+    for path, text in files.items():
+        await in_thread(partial(workspace.create, path, text.encode()))
 
 
 async def play(session: Session, sandbox: Sandbox, player: Player) -> None:

@@ -1,22 +1,20 @@
 """Opens sandboxes with packages and all that a job needs, and runs single programs for `septet exec`."""
 
-import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import anyio
 from anyio import to_thread
 from msgspec.structs import replace
 
 from septet.common.temporary import remove_stale_folders
 from septet.domain.packages import Installation, MissingPackages
 from septet.domain.runs import Cell, Job, RunResult
-from septet.ports import Listener, Sandbox
+from septet.ports import Listener
 from septet.sandboxes.interpreters import Interpreters
 from septet.sandboxes.job_runner import JobRunner
-from septet.sandboxes.ladder import choose_sandbox, store_proofs
-from septet.sandboxes.packages import Index, PackageInstaller
+from septet.sandboxes.ladder import choose_sandbox, has_proofs, store_proofs
 from septet.settings.home import Home, find_home
+from septet.wiring.shared_sandbox import packages_for
 
 
 async def open_job_runner(home: Home, unsafe: bool = False) -> JobRunner:
@@ -32,49 +30,8 @@ def proofs_in(home: Home) -> Path:
 
 async def keep_checked(home: Home) -> None:
     """Store which sandboxes were tested, now that the home folder is written to anyway."""
-    await to_thread.run_sync(store_proofs, proofs_in(home))
-
-
-class SharedSandbox:
-    """One sandbox for many chats: opened with the first program, and never for more programs at once than `limit`.
-
-    Who waits longest is next, so that no chat holds up the others. NoSandbox is raised by the first run.
-    """
-
-    def __init__(self, open_sandbox: Callable[[], Awaitable[Sandbox]], limit: int | None = None) -> None:
-        self._open = open_sandbox
-        self._opening = anyio.Lock()
-        self._opened: Sandbox | None = None
-        self._slots = anyio.Semaphore(limit or max(2, os.cpu_count() or 1))
-
-    async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
-        async with self._slots:
-            return await (await self.opened()).run(job, listen)
-
-    async def opened(self) -> Sandbox:
-        async with self._opening:
-            self._opened = self._opened or await self._open()
-        return self._opened
-
-    async def release(self, workspace: str) -> None:
-        if self._opened is not None:
-            await release_sandbox(self._opened, workspace)
-
-
-def packages_for(sandbox: Sandbox, home: Home, setup: Path | None = None) -> PackageInstaller:
-    """The installer of packages for workspaces, which runs in the rung; `setup` is as in a job."""
-    return PackageInstaller(home.environments, rung_of(sandbox), Index.from_environment(), setup)
-
-
-def rung_of(sandbox: Sandbox) -> Sandbox:
-    """The sandbox without the job runner's preparation; a shared one is opened when first used."""
-
-    async def open_rung() -> Sandbox:
-        return rung_of(await sandbox.opened()) if isinstance(sandbox, SharedSandbox) else sandbox
-
-    if isinstance(sandbox, SharedSandbox):
-        return SharedSandbox(open_rung)
-    return sandbox.rung if isinstance(sandbox, JobRunner) else sandbox
+    if has_proofs():
+        await to_thread.run_sync(store_proofs, proofs_in(home))
 
 
 async def install_missing_packages(
@@ -106,9 +63,3 @@ async def run_cells(
     finally:
         await runner.release(job.workspace)
     return results
-
-
-async def release_sandbox(sandbox: Sandbox, workspace: str) -> None:
-    """Release the sandbox's prestarted processes for the workspace, because no chat works there now."""
-    if isinstance(sandbox, JobRunner | SharedSandbox):
-        await sandbox.release(workspace)

@@ -26,6 +26,7 @@ from septet.chat.index_file import IndexFile
 from septet.chat.names import checked_name, new_names
 from septet.chat.redaction import Redaction
 from septet.common.temporary import temporary_folder
+from septet.domain.base import SecretRules
 from septet.domain.events import (
     BaseSurveyed,
     ChatContinued,
@@ -33,15 +34,19 @@ from septet.domain.events import (
     ChatStarted,
     DataDescribed,
     Delivered,
+    EnvironmentProbed,
     Event,
     FactsChanged,
     PlanProposed,
     Recorded,
 )
+from septet.domain.facts import facts_named
 from septet.domain.plans import Plan
+from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.errors import (
+    BadConfig,
     BadUsage,
     Conflict,
     Interrupted,
@@ -57,7 +62,7 @@ from septet.ports import Agent, Blobs, Bus, ChatCatalog, EventStore, Examples, M
 from septet.runtime.bus import MemoryBus
 from septet.runtime.deployment import Deployment
 from septet.runtime.log import Listen, Log, stream
-from septet.settings.home import Home, find_home
+from septet.settings.home import TELEMETRY_VARIABLE, Home, find_home, trusted_folders
 from septet.stores.blobs import FolderBlobs
 from septet.stores.chat_locks import ChatLocks
 from septet.stores.examples import FullTextExamples, HybridExamples
@@ -68,9 +73,11 @@ from septet.ways.table import TEAMS, floor_for, thinkers, way_of
 from septet.ways.way import MemberContext
 from septet.wiring.archive import Archive
 from septet.wiring.delivery import Delivery, deliver_to_branch, is_elsewhere, reopen_if_broken
+from septet.wiring.foreign_agents import foreign_agent
 from septet.wiring.mcp import McpServers
-from septet.wiring.models import Models, absolute_model_name, adapt_to_model
+from septet.wiring.models import Models, absolute_model_name, adapt_to_model, is_offline
 from septet.wiring.scratches import move_base, open_scratch, scratch_of
+from septet.wiring.shared_sandbox import Releasable, SharedSandbox, packages_for
 from septet.workspace.base import survey_base
 from septet.workspace.facts_file import Memory
 from septet.workspace.files import Workspace
@@ -79,6 +86,7 @@ from septet.workspace.scratch import Scratch
 
 if TYPE_CHECKING:
     from septet.agents.run_context import RunContext
+    from septet.wiring.telemetry import Telemetry
 
 OWN_MODEL = "own"
 """The model name of a member that uses any model of its own machine."""
@@ -108,6 +116,9 @@ class Session(Archive):
         self.bus = bus
         self.mcp_servers: McpServers | None = None
         """MCP servers whose tools members may use."""
+        self.telemetry: Telemetry | None = None
+        self.own_agents: Mapping[str, Agent] = {}
+        """Agents of this program, by the names that members' models have after `agent:`."""
         self.teams: Mapping[str, TeamSpec] = TEAMS
         self.default_team = "iterate"
         """The default team of a new chat."""
@@ -115,6 +126,7 @@ class Session(Archive):
         """Whether finished work is delivered to the person's folder without a question."""
         self.scratches = home.scratches
         """Where the copies of the person's folders are that teams work in."""
+        self._environments: dict[str, EnvironmentProbed] = {}
         self.mirror = False
         """Whether workspaces here are copies of folders on other machines."""
 
@@ -144,7 +156,7 @@ class Session(Archive):
         goal = checked_goal(goal)
         await self.check_new_chat(name, workspace)
         self.check_models(team)
-        await self.check_prices(team, team.budget)
+        self.check_prices(team, team.budget)
         if name:
             return await self.open_chat(name, goal, team, workspace, data)
         for chat in new_names(words or goal):
@@ -168,6 +180,7 @@ class Session(Archive):
         folder = workspace or self.home.workspaces / chat
         await Workspace(folder).check()
         paths = tuple(card.path for card in data)
+        self.check_unmasking(team, folder)
         memory = Memory(self.home.facts, folder)
         started = ChatStarted(
             goal=goal,
@@ -183,12 +196,22 @@ class Session(Archive):
             await log.record(event)
         return chat
 
+    def check_unmasking(self, team: TeamSpec, folder: Path) -> None:
+        """Refuse a team file that comes with the project and opens its secrets, unless the person trusts the folder."""
+        if not (team.unmask or team.not_secret) or not team.file:
+            return
+        top = repository_of(folder) or folder.resolve()
+        trusted = map(Path, trusted_folders(self.home))
+        if Path(team.file).resolve().is_relative_to(top) and not any(map(top.is_relative_to, trusted)):
+            cause = f"{team.file} comes with the project and may not open its secrets (unmask, not_secret)"
+            raise BadConfig(cause, f"read it, then: septet trust {top}; or keep the team file elsewhere")
+
     async def survey(self, started: ChatStarted) -> list[BaseSurveyed]:
         """The survey of the person's folder; empty for a folder of Septet's own."""
         if not started.existing:
             return []
         folder, remote = Path(started.workspace), self.deployment.remote
-        return [await survey_base(folder, self.blobs, with_archive=remote)]
+        return [await survey_base(folder, self.blobs, secret_rules(started), with_archive=remote)]
 
     def is_existing(self, folder: Path) -> bool:
         """Whether the folder is the person's: it is not empty, or is part of a repository."""
@@ -200,9 +223,10 @@ class Session(Archive):
         """Raise an error for an unknown model name before the chat begins. Keys are on the members' machines."""
         self.adopt_client_config(team)
         for member in filter(self.deployment.is_here, thinkers(team)):
-            self.models.open(member.model)
+            if foreign_agent(member, self.own_agents) is None:
+                self.models.open(member.model)
 
-    async def check_prices(self, team: TeamSpec, budget: Budget) -> None:
+    def check_prices(self, team: TeamSpec, budget: Budget) -> None:
         """A bound on the cost that nobody could hold is said before anything is bought.
 
         Who thinks with what its own machine has knows the price there.
@@ -210,7 +234,7 @@ class Session(Archive):
         for member in thinkers(team):
             bounded = budget.cost is not None or member.budget.cost is not None
             if bounded and budget.price is None and member.model != (OWN_MODEL,):
-                await self.models.check_price(filter(None, (*member.model, member.stronger)))
+                self.models.check_price(filter(None, (*member.model, member.stronger)))
 
     def adopt_client_config(self, team: TeamSpec) -> None:
         """Apply the model settings of a group chat's own file."""
@@ -251,7 +275,7 @@ class Session(Archive):
     async def reopen(self, chat: str, budget: Budget) -> None:
         """Reopen an ended chat with a new budget."""
         state = await self.state(chat)
-        await self.check_prices(state.team, budget)
+        self.check_prices(state.team, budget)
         await self.store.append(chat, ChatContinued(budget=budget), after=state.seq)
 
     async def sandbox(self, unsafe: bool = False) -> Sandbox:
@@ -270,20 +294,35 @@ class Session(Archive):
         """Start or resume a chat, and yield every event as it is stored. Raises Conflict if another process runs it."""
         return stream(lambda listen: self.conduct(chat, sandbox, person, listen))
 
-    async def conduct(self, chat: str, sandbox: Sandbox, person: Agent | None, listen: Listen) -> None:
-        """Start or resume a chat, and pass on each event as it is stored; an error that stops it is recorded too."""
+    async def conduct(self, chat: str, sandbox: Sandbox, person: Agent | None, listen: Listen) -> State:
+        """Start or resume a chat, pass on each event as it is stored, and return its last state.
+
+        An error that stops it is recorded too.
+        """
         self.acquire(chat)
         try:
-            async with self.deployment.while_conducting(chat, listen) as listener:
-                await self._perform_or_halt(chat, sandbox, person, listener)
+            async with (
+                self.observe(chat, listen) as observed,
+                self.deployment.while_conducting(chat, observed) as listener,
+            ):
+                return await self._perform_or_halt(chat, sandbox, person, listener)
         finally:
             self.deployment.locks.release(chat)
 
+    @asynccontextmanager
+    async def observe(self, chat: str, listen: Listen) -> AsyncGenerator[Listen]:
+        """The listener with telemetry, if the person wants it."""
+        if self.telemetry is None:
+            yield listen
+            return
+        async with self.telemetry.observe(await self.log(chat), listen) as observed:
+            yield observed
+
     async def _perform_or_halt(
         self, chat: str, sandbox: Sandbox, person: Agent | None, listen: Listen
-    ) -> None:
+    ) -> State:
         try:
-            await self._perform(chat, sandbox, person, listen)
+            return await self._perform(chat, sandbox, person, listen)
         except UNRECORDED_ERRORS:
             raise
         except Exception as error:
@@ -295,22 +334,25 @@ class Session(Archive):
         """Lock the chat while it runs, so that no other process pays for answers to it."""
         self.deployment.locks.acquire(chat)
 
-    async def _perform(self, chat: str, sandbox: Sandbox, person: Agent | None, listen: Listen) -> None:
-        from septet.wiring.sandbox import keep_checked
-
+    async def _perform(self, chat: str, sandbox: Sandbox, person: Agent | None, listen: Listen) -> State:
         async def keep(recorded: Recorded) -> None:
             await artefacts.add_event(log.state, recorded)
             self.update_facts(log.state, recorded)
             await listen(recorded)
 
-        await keep_checked(self.home)
-        log = await Log.open(self.store, chat, keep)
+        if not isinstance(sandbox, SharedSandbox):  # it does so when it is opened
+            from septet.wiring.sandbox import keep_checked
+
+            await keep_checked(self.home)
+        events = await self.log(chat)
+        log = Log(self.store, fold(events, State(chat=chat)), keep)
         floor = floor_for(log.state.team, log.state.budget)
         scratch = await self.open_scratch(log.state)
         context = self.with_early_baseline(log, self.member_context(log.state, sandbox, person, scratch))
         agents = self.agents(log.state, context)
         artefacts = ArtefactFiles(self.artefact_folders(log.state), self.blobs)
-        await artefacts.catch_up(log.state, await self.log(chat))
+        await artefacts.catch_up(log.state, events)
+        await self.probe_environment(log, context)
         delivery = await self.delivery_at_end(log.state, scratch, sandbox)
         try:
             await self.deployment.play(log, floor, agents)
@@ -318,16 +360,36 @@ class Session(Archive):
                 await self.deployment.play(log, floor, agents)
         finally:
             await self._release(context)
+        await self._finish(log, delivery)
+        return log.state
+
+    async def probe_environment(self, log: Log, context: MemberContext) -> None:
+        """Record what programs run with, once, where real models should know it."""
+        from septet.agents.environment import probe_environment
+
+        state = log.state
+        told = [one for one in thinkers(state.team) if one.form != "small"]
+        real = any(not is_offline(name) for one in told for name in one.model)
+        if state.environment or self.is_remote or not (real and way_of(state.team).told_environment):
+            return
+        key = state.workspace if state.existing else ""
+        found = self._environments.get(key) or await probe_environment(state, context.run_context)
+        if found is not None:
+            if not state.existing:  # every new program begins with the same
+                self._environments[key] = found
+            await log.record(found)
+
+    async def _finish(self, log: Log, delivery: Delivery | None) -> None:
         if delivery:
             await self.hand_over(log, delivery)
-        await self.learn_from(chat)
+        if log.state.work.version is not None:
+            await self.learn_from(log.state.chat)
 
     async def _release(self, context: MemberContext) -> None:
-        from septet.wiring.sandbox import release_sandbox
-
         if context.early_baseline is not None:
             await context.early_baseline.cancel()
-        await release_sandbox(context.run_context.sandbox, str(context.run_context.workspace.root))
+        if isinstance(context.run_context.sandbox, Releasable):
+            await context.run_context.sandbox.release(str(context.run_context.workspace.root))
 
     async def delivery_at_end(
         self, state: State, scratch: Scratch | None, sandbox: Sandbox
@@ -424,7 +486,8 @@ class Session(Archive):
         """The team's members by name."""
         self.adopt_client_config(state.team)
         here = [member for member in state.team.members if self.deployment.is_here(member)]
-        return {"proxy": context.person, **{member.name: agent(member, context) for member in here}}
+        members = {member.name: agent(member, context, self.own_agents) for member in here}
+        return {"proxy": context.person, **members}
 
     def with_early_baseline(self, log: Log, context: MemberContext) -> MemberContext:
         """Run the tests of the untouched base beside the planning; the first model request does not wait for them."""
@@ -435,6 +498,7 @@ class Session(Archive):
         from septet.agents.runner import EarlyBaseline
 
         early = EarlyBaseline(RunContext(scratch, usual.sandbox, self.blobs, MemoryBus(), usual.packages))
+        usual.early_result = early.result
 
         def open_model(names: Sequence[str]) -> Model:
             return DebugTap(context.open_model(names), lambda _: early.start(log.state))
@@ -458,7 +522,6 @@ class Session(Archive):
     ) -> MemberContext:
         """The context of a chat's members."""
         from septet.agents.run_context import RunContext
-        from septet.wiring.sandbox import packages_for
 
         packages = packages_for(sandbox, self.home, scratch.setup if scratch else None)
         workspace = scratch or Workspace(Path(state.workspace))
@@ -485,12 +548,21 @@ class Session(Archive):
         )
 
 
-def agent(member: RoleSpec, context: MemberContext) -> Agent:
-    """The agent of a member, within its budgets; the person has no deadline."""
+def agent(member: RoleSpec, context: MemberContext, own: Mapping[str, Agent]) -> Agent:
+    """The agent of a member, its `own` or its way's, within its budgets; the person has no deadline."""
     way = way_of(context.team)
-    acting = way.member(member, context)
+    acting = foreign_agent(member, own) or way.member(member, context)
     return within_budgets(
         acting if way.is_person(member) else with_deadline(acting, member.name), member.name
+    )
+
+
+def secret_rules(started: ChatStarted) -> SecretRules:
+    """What the team file and the person's facts say about files that look like secrets."""
+    own = [fact for fact in started.facts if fact in started.own_facts]
+    return SecretRules(
+        unmasked=(*started.team.unmask, *facts_named("unmask", own)),
+        harmless=(*started.team.not_secret, *facts_named("not secret", own)),
     )
 
 
@@ -514,17 +586,65 @@ async def open_session(
     """Open the session of this machine; nothing is written until something happens."""
     home = home or find_home()
     with closing(FolderBlobs(home.blobs)) as blobs:
-        models = Models(home, environment, blobs.get, providers=providers)
-        async with open_store(home.database) as store, models:
-            session = Session(home, store, blobs, MemoryBus(), models)
+        async with (
+            open_store(home.database) as store,
+            session_of(home, store, blobs, environment, providers) as session,
+        ):
             session.catalog = store
             session.index = IndexFile(home.index)
-            with (
-                closing(session.index),
-                closing(session.deployment.locks),
-                closing(McpServers(home.config / "mcp.json")) as session.mcp_servers,
-            ):
+            with closing(session.index):
                 yield session
+
+
+@asynccontextmanager
+async def open_session_on(
+    store: EventStore, home: Home, providers: Sequence[Provider] = ()
+) -> AsyncGenerator[Session, None]:
+    """A session whose log is in a store of the program. Its blobs are apart: no clean-up knows who names them."""
+    with closing(FolderBlobs(home.blobs.with_name("blobs-of-other-stores"))) as blobs:
+        async with session_of(home, store, blobs, os.environ, providers) as session:
+            yield session
+
+
+@asynccontextmanager
+async def session_of(
+    home: Home,
+    store: EventStore,
+    blobs: FolderBlobs,
+    environment: Mapping[str, str],
+    providers: Sequence[Provider],
+) -> AsyncGenerator[Session, None]:
+    async with (
+        Models(home, environment, blobs.get, providers=providers) as models,
+        telemetry_of(environment) as telemetry,
+    ):
+        session = Session(home, store, blobs, MemoryBus(), models)
+        session.telemetry = telemetry
+        with (
+            closing(session.deployment.locks),
+            closing(McpServers(home.config / "mcp.json")) as session.mcp_servers,
+        ):
+            yield session
+
+
+@asynccontextmanager
+async def telemetry_of(environment: Mapping[str, str]) -> "AsyncGenerator[Telemetry | None]":
+    """None unless SEPTET_TELEMETRY is `on`, or `content`, which also sends what is said and done."""
+    wanted = environment.get(TELEMETRY_VARIABLE, "").strip() or "off"
+    if wanted == "off":
+        yield None
+        return
+    if wanted not in ("on", "content"):
+        raise BadConfig(f"{TELEMETRY_VARIABLE} is '{wanted[:40]}'", "set it to on, content or off")
+    try:
+        from septet.wiring.telemetry import open_telemetry
+    except ImportError as error:
+        raise BadConfig(f"{TELEMETRY_VARIABLE} needs a package", "pip install 'septet[otel]'") from error
+    telemetry = open_telemetry(wanted == "content")
+    try:
+        yield telemetry
+    finally:
+        await telemetry.close()
 
 
 def with_own_models(team: TeamSpec, is_here: Callable[[RoleSpec], bool]) -> TeamSpec:

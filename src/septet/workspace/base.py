@@ -3,7 +3,7 @@
 import os
 import stat
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
@@ -13,14 +13,21 @@ from typing import BinaryIO, Literal, NamedTuple
 
 import msgspec
 
-from septet.common.secrets import is_secret_name
-from septet.domain.base import GIT, BaseEntry, Manifest
+from septet.common.secrets import has_scanner, is_secret_name
+from septet.domain.base import GIT, BaseEntry, Manifest, SecretRules
 from septet.domain.events import BaseSurveyed
 from septet.errors import BadUsage, LogDamaged
 from septet.ports import Blobs
 from septet.workspace.files import FILE_FLAGS, MAX_FILE_BYTES, Workspace, in_thread
 from septet.workspace.git import Git, blob_content, blob_id, git_folders, open_git, repository_of
-from septet.workspace.listing import LEFT_ALONE, LOOKED_INTO, ignored_paths, is_secret, list_folder
+from septet.workspace.listing import (
+    LEFT_ALONE,
+    LOOKED_INTO,
+    ignored_paths,
+    is_secret,
+    list_folder,
+    matches_any,
+)
 from septet.workspace.project import conventions, interpreter, map_text, test_command
 
 MOST_KEPT, LARGEST_KEPT = 16 << 20, 1 << 20
@@ -30,6 +37,7 @@ MOST_NAMES = 100
 MOST_PACKED, PACKED_PIECE = 1 << 30, 16 << 20
 """Bytes of a base that is stored for members on other machines, and of one of its blobs."""
 SUBMODULE = "160000"
+NO_RULES = SecretRules()
 DECODER = msgspec.json.Decoder(Manifest)
 
 
@@ -39,17 +47,21 @@ class Listing(NamedTuple):
     kind: Literal["git", "folder", "empty"]
     clean: dict[str, str]
     others: tuple[str, ...] = ()
+    untracked: tuple[str, ...] = ()
+    """The others that git does not track; all of them where there is no git."""
     dirty: tuple[str, ...] = ()
     unlisted: tuple[str, ...] = ()
     commit: str = ""
 
 
-async def survey_base(folder: Path, blobs: Blobs, *, with_archive: bool = False) -> BaseSurveyed:
+async def survey_base(
+    folder: Path, blobs: Blobs, rules: SecretRules = NO_RULES, *, with_archive: bool = False
+) -> BaseSurveyed:
     """Survey the folder. The manifest is stored as a blob; the event has a summary for people.
 
     With an archive, the whole base is stored: members on other machines do not have the folder.
     """
-    survey, manifest = await in_thread(lambda: look_through(folder))
+    survey, manifest = await in_thread(lambda: look_through(folder, rules))
     if not manifest.entries:
         return survey
     await keep_contents(folder, manifest, blobs)
@@ -68,7 +80,9 @@ async def store_archive(folder: Path, manifest: Manifest, blobs: Blobs) -> tuple
         )
         raise BadUsage(cause, "work on it here: septet run GOAL")
     with TemporaryFile() as packed:
-        await in_thread(lambda: pack_files(folder, [entry.path for entry in entries], packed))
+        harmless = manifest.secrets.harmless
+        paths = (entry.path for entry in entries if not looks_secret(folder, entry.path, harmless))
+        await in_thread(lambda: pack_files(folder, paths, packed))
         packed.seek(0)
         return tuple([await blobs.put(piece) for piece in iter(partial(packed.read, PACKED_PIECE), b"")])
 
@@ -95,9 +109,11 @@ def packed_files(packed: BinaryIO, manifest: Manifest) -> Iterator[tuple[BaseEnt
 
 async def keep_contents(folder: Path, manifest: Manifest, blobs: Blobs) -> None:
     """Store files that git does not have, up to the limits, so that a lost copy of the base can be restored."""
-    room = MOST_KEPT
+    room, masked = MOST_KEPT, set(manifest.masked)
     for entry in manifest.entries:
         if entry.kind == "link" or entry.digest.startswith(GIT) or entry.size > min(LARGEST_KEPT, room):
+            continue
+        if entry.path in masked:
             continue
         content = await in_thread(lambda entry=entry: Workspace(folder).read(entry.path, LARGEST_KEPT))
         if content is not None and has_digest(entry.digest, content):
@@ -146,9 +162,9 @@ async def read_manifest(address: str, blobs: Blobs) -> Manifest:
         raise LogDamaged(f"the survey {address[:12]} cannot be read", "start another chat") from error
 
 
-def look_through(folder: Path) -> tuple[BaseSurveyed, Manifest]:
+def look_through(folder: Path, rules: SecretRules = NO_RULES) -> tuple[BaseSurveyed, Manifest]:
     listing = list_base(folder)
-    manifest = manifest_of(folder, listing)
+    manifest = manifest_of(folder, listing, rules)
     tests = test_command(folder, manifest.entries)
     survey = BaseSurveyed(
         kind=listing.kind,
@@ -165,6 +181,8 @@ def look_through(folder: Path) -> tuple[BaseSurveyed, Manifest]:
         interpreter=interpreter(folder),
         tests=tests.command,
         tests_source=tests.source,
+        unmasked=tuple(path for path in manifest.masked if matches_any(path, rules.unmasked))[:MOST_NAMES],
+        scanned="kingfisher" if has_scanner() else "patterns",
     )
     return survey, manifest
 
@@ -188,16 +206,19 @@ def list_by_git(git: Git, commit: str) -> Listing | None:
     changed = git("diff-index", "--cached", "--name-only", "--relative", "-z", commit) if commit else []
     index = {line.partition("\t")[2]: line.split(None, 2)[:2] for line in staged}
     nested = [path for path, (mode, _) in index.items() if mode == SUBMODULE]
-    repositories = [path.rstrip("/") for path in others if path.endswith("/")]
+    repositories = [path.rstrip("/") for path in others if path.endswith("/") and is_text_path(path)]
     plain = [path for path in others if not path.endswith("/")]
     ignored = git("ls-files", "-o", "-i", "--exclude-standard", "--directory", "-z") or []
     touched = set(modified)
     clean = {path: oid for path, (_, oid) in index.items() if path not in touched and path not in nested}
+    ignored = filter(is_text_path, ignored)
+    dirty = filter(is_text_path, {*modified, *plain, *(changed or ())} - set(nested))
     return Listing(
         kind="git",
         clean=clean,
         others=tuple(path for path in dict.fromkeys([*modified, *plain]) if path not in nested),
-        dirty=tuple(sorted({*modified, *plain, *(changed or ())} - set(nested))),
+        untracked=tuple(plain),
+        dirty=tuple(sorted(dirty)),
         unlisted=tuple(
             sorted({path.rstrip("/") for path in ignored if path != "./"} | {*nested, *repositories})
         ),
@@ -210,27 +231,32 @@ def list_by_walk(folder: Path, kind: Literal["git", "folder"]) -> Listing:
     paths = [*(one.path for one in found.entries if one.kind in ("file", "link")), *found.secrets]
     unlisted = [*found.ignored, *(name for name in LEFT_ALONE if (folder / name).is_dir())]
     empty = kind == "folder" and not paths
-    return Listing("empty" if empty else kind, {}, others=tuple(paths), unlisted=tuple(sorted(unlisted)))
+    return Listing(
+        "empty" if empty else kind, {}, tuple(paths), tuple(paths), unlisted=tuple(sorted(unlisted))
+    )
 
 
-def manifest_of(folder: Path, listing: Listing) -> Manifest:
+def manifest_of(folder: Path, listing: Listing, rules: SecretRules) -> Manifest:
     """What each path is. A secret that git tracks is listed, for it is published with the code; another one is not."""
     unlisted = set(listing.unlisted)
-    closed = {path for path in listing.others if looks_secret(folder, path)}
-    shown = [path for path in listing.others if path not in closed]
+    closed = {path for path in listing.others if looks_secret(folder, path, rules.harmless)}
+    left_out = closed.intersection(listing.untracked)
+    shown = [path for path in listing.others if path not in left_out]
     entries = [*entries_of(folder, listing.clean, listing.clean), *entries_of(folder, shown, {})]
-    masked = {*closed, *(path for path in (*listing.clean, *unlisted) if is_secret_name(path))}
+    named = (path for path in (*listing.clean, *unlisted) if is_secret_name(path))
+    masked = {*closed, *(path for path in named if not matches_any(path, rules.harmless))}
     return Manifest(
+        secrets=rules,
         entries=tuple(sorted(entries, key=lambda entry: entry.path)),
         masked=tuple(sorted(masked)),
         unlisted=tuple(sorted(unlisted)),
     )
 
 
-def looks_secret(folder: Path, path: str) -> bool:
+def looks_secret(folder: Path, path: str, harmless: Collection[str]) -> bool:
     """Whether the file is a secret, by its name or its content."""
-    if is_secret_name(path):
-        return True
+    if matches_any(path, harmless) or is_secret_name(path):
+        return not matches_any(path, harmless)
     content = Workspace(folder).read(path, LOOKED_INTO)
     return content is not None and is_secret(path, content)
 
@@ -238,10 +264,15 @@ def looks_secret(folder: Path, path: str) -> bool:
 def entries_of(folder: Path, paths: Iterable[str], known: dict[str, str]) -> Iterator[BaseEntry]:
     """The entries that exist, without paths that are not valid text and anything but files and links."""
     for path in paths:
-        if not path.isprintable() and any(0xD800 <= ord(sign) < 0xE000 for sign in path):
+        if not is_text_path(path):
             continue
         with suppress(OSError):
             yield entry_of(folder, path, known.get(path, ""))
+
+
+def is_text_path(path: str) -> bool:
+    """Whether the log can hold the path: the bytes of its name are UTF-8."""
+    return path.isprintable() or not any(0xD800 <= ord(sign) < 0xE000 for sign in path)
 
 
 def entry_of(folder: Path, path: str, oid: str = "") -> BaseEntry:
@@ -274,5 +305,6 @@ def workspace_file_digest(place: str) -> str:
 def has_digest(digest: str, content: bytes) -> bool:
     """Whether the content has the digest."""
     if digest.startswith(GIT):
-        return blob_id(content) == digest.removeprefix(GIT)
+        oid = digest.removeprefix(GIT)
+        return blob_id(content, oid) == oid
     return sha256(content).hexdigest() == digest

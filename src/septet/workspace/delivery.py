@@ -4,7 +4,7 @@ import os
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -16,9 +16,10 @@ from septet.common.values import Value
 from septet.domain.base import DeliveredFile, FileState
 from septet.errors import BadUsage, StoreFailed
 from septet.workspace.edits import diff_text
-from septet.workspace.files import MAX_FILE_BYTES, Workspace, make_folder
+from septet.workspace.files import MAX_FILE_BYTES, Workspace, make_folder, path_and_parents
+from septet.workspace.git import git_surroundings
 from septet.workspace.listing import is_secret
-from septet.workspace.scratch import content_of, file_state, put_state
+from septet.workspace.scratch import content_of, file_state, files_below, put_state
 
 MARKS = (b"<<<<<<< the folder", b">>>>>>> the team")
 PATIENCE = 20.0
@@ -62,14 +63,25 @@ def has_marks(content: bytes) -> bool:
 
 
 MODES = {"file": "100644", "program": "100755", "link": "120000"}
-NOTHING = "0" * 40
+NOTHING = ""
 """The old value that git's update-ref needs to create a new branch."""
+
+REMEDIES = {
+    "commit-tree": "tell git who you are: git config user.name NAME; git config user.email ADDRESS",
+    "hash-object": "check the repository's filters (.gitattributes) and the disk",
+}
+"""By the git command that failed."""
 
 Files = Mapping[str, tuple[FileState, bytes]]
 
 
-def commit_to_branch(top: Path, name: str, parent: str, message: str, files: Files) -> str:
-    """Commit these files on top of the parent's; a state without a sha256 deletes the file."""
+def commit_to_branch(
+    top: Path, name: str, parent: str, message: str, files: Files, known: Collection[str] = ()
+) -> str:
+    """Commit these files on top of the parent's; a state without a sha256 deletes the file.
+
+    A branch with this very commit was made by a delivery that was killed, unless the commit is `known`.
+    """
     with temporary_folder("index") as made:
         git = BranchGit(top, made / "index", name)
         if git.run("cat-file", "-e", f"{parent}^{{commit}}").returncode:
@@ -85,7 +97,12 @@ def commit_to_branch(top: Path, name: str, parent: str, message: str, files: Fil
                 git("update-index", "--add", "--cacheinfo", f"{MODES[state.kind]},{oid},{path}")
             else:
                 git("update-index", "--force-remove", path)
-        commit = git("commit-tree", git("write-tree"), "-p", parent, given=message.encode())
+        tree = git("write-tree")
+        shown = git.run("show", "-s", "--format=%H%n%T %P%n%B", f"refs/heads/{name}").stdout.decode()
+        there, _, contents = shown.partition("\n")
+        if there not in known and contents.strip() == f"{tree} {parent}\n{message}".strip():
+            return there
+        commit = git("commit-tree", tree, "-p", parent, given=message.encode())
         git("update-ref", f"refs/heads/{name}", commit, NOTHING)
         return commit
 
@@ -96,11 +113,16 @@ class BranchGit:
     def __init__(self, top: Path, index: Path, branch: str) -> None:
         self.top = top
         self.branch = branch
-        self.surroundings = {**os.environ, "GIT_INDEX_FILE": str(index)}
+        self.surroundings = {**git_surroundings(), "GIT_INDEX_FILE": str(index)}
 
     def run(self, *words: str, given: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
         return subprocess.run(
-            ["git", *words],
+            [
+                "git",
+                "-c",
+                "core.hooksPath=/dev/null",
+                *words,
+            ],  # nobody expects hooks where nothing is checked out
             cwd=self.top,
             env=self.surroundings,
             input=given,
@@ -112,7 +134,8 @@ class BranchGit:
         run = self.run(*words, given=given)
         if run.returncode:
             said = run.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-            raise BadUsage(f"git could not commit to the branch '{self.branch}' ({said})", "name another one")
+            remedy = REMEDIES.get(words[0], "name another branch")
+            raise BadUsage(f"git could not commit to the branch '{self.branch}' ({said})", remedy)
         return run.stdout.decode().strip()
 
 
@@ -131,13 +154,39 @@ class PlannedChange(Value):
     base_after: FileState | None = None
 
 
-def plan_handover(folder: Path, wishes: Iterable[PlannedChange], contents: Contents) -> list[DeliveredFile]:
-    """Plan the delivery of each file. Merged and replaced contents are added to `contents`."""
-    found = (plan_delivery(folder, wish, contents) for wish in wishes)
+def plan_handover(
+    folder: Path, wishes: Iterable[PlannedChange], contents: Contents, harmless: Collection[str] = ()
+) -> list[DeliveredFile]:
+    """Plan the delivery of each file. Merged and replaced contents are added to `contents`.
+
+    Files that go come first: another one may need the place, as a folder or under a name in other letters.
+    """
+    ordered = sorted(wishes, key=lambda wish: (bool(wish.after.sha256), wish.after.path))
+    gone = {wish.after.path for wish in ordered if not wish.after.sha256}
+    found = (plan_delivery(folder, wish, contents, harmless, gone) for wish in ordered)
     return [one for one in found if one is not None]
 
 
-def plan_delivery(folder: Path, wish: PlannedChange, contents: Contents) -> DeliveredFile | None:
+def is_obstructed(folder: Path, path: str, gone: Collection[str]) -> bool:
+    """Whether no file can be written at the path, even after those that are `gone`."""
+    if not Workspace(folder).obstacle(path):
+        return False
+    if any(parent in gone for parent in path_and_parents(path) - {path}):
+        return False
+    place = folder / path
+    inside = (
+        [f"{path}/{one}" for one in files_below(place)] if place.is_dir() and not place.is_symlink() else []
+    )
+    return not inside or not set(inside).issubset(gone)
+
+
+def plan_delivery(
+    folder: Path,
+    wish: PlannedChange,
+    contents: Contents,
+    harmless: Collection[str] = (),
+    gone: Collection[str] = (),
+) -> DeliveredFile | None:
     """Plan the delivery of one file; None if it needs no change."""
     path, after = wish.after.path, wish.after
     now = file_state(folder, path)
@@ -146,9 +195,9 @@ def plan_delivery(folder: Path, wish: PlannedChange, contents: Contents) -> Deli
     conflict = DeliveredFile(path=path, before=now, after=after, how="conflict")
     current = content_of(folder, now)
     link_goes = now.kind == "link" and not after.sha256
-    blocked = now.size >= MAX_FILE_BYTES or (bool(Workspace(folder).obstacle(path)) and not link_goes)
+    blocked = now.size >= MAX_FILE_BYTES or (is_obstructed(folder, path, gone) and not link_goes)
     marked = bool(after.sha256) and has_marks(contents[after.sha256])
-    if blocked or marked or (current is not None and is_secret(path, current)):
+    if blocked or marked or (current is not None and is_secret(path, current, harmless)):
         return conflict
     contents.update({now.sha256: current} if current is not None else {})
     if same_content(now, wish.base):
@@ -184,17 +233,24 @@ def merge_states(base: FileState, now: FileState, after: FileState, contents: Co
     return state
 
 
-def hand_over(folder: Path, one: DeliveredFile, contents: Contents) -> DeliveredFile:
+def hand_over(
+    folder: Path, one: DeliveredFile, contents: Contents, harmless: Collection[str] = ()
+) -> DeliveredFile:
     """Write one file atomically; safe to repeat after an interruption. An edit since the plan is merged or kept."""
     if one.how == "conflict" or same_content(file_state(folder, one.path), one.after):
         return one
-    again = plan_delivery(
-        folder, PlannedChange(base=one.before, after=one.after, base_after=one.base_after), contents
-    )
+    wish = PlannedChange(base=one.before, after=one.after, base_after=one.base_after)
+    again = plan_delivery(folder, wish, contents, harmless)
     if again is None or again.how == "conflict":
         return one if again is None else again
     make_folder(folder)
-    put_state(Workspace(folder), again.after, contents.get(again.after.sha256, b""))
+    try:
+        put_state(Workspace(folder), again.after, contents.get(again.after.sha256, b""))
+    except OSError as error:
+        cause = f"{one.path} cannot be written ({error.strerror})"
+        raise StoreFailed(
+            cause, "once it can, the next septet deliver or resume goes on with the delivery"
+        ) from error
     if same_content(again.before, one.before):
         return replace(one, after=again.after)
     return replace(again, base_before=one.base_before or one.before)

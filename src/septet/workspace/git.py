@@ -5,12 +5,13 @@ Git gets an empty one, with the index, the objects and the local exclusions of t
 """
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from hashlib import sha1
+from hashlib import sha1, sha256
 from pathlib import Path
 
 from septet.common.temporary import temporary_folder
@@ -20,6 +21,10 @@ LONGEST_RULES = 1 << 20
 LONGEST_NAME = 4096
 PLAIN = ("-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false")
 MISSING = "none"
+SHA256_LENGTH = 64
+SHA256_CONFIG = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectformat = sha256\n"
+LONGEST_CONFIG = 1 << 20
+OBJECT_FORMAT = re.compile(rb"(?im)^\s*objectformat\s*=\s*sha256\s*$")
 
 
 def repository_of(folder: Path) -> Path | None:
@@ -56,6 +61,12 @@ class GitFolders:
                 or _packed(self.shared / "packed-refs", name)
             )
         return head if set(head) <= set("0123456789abcdef") and len(head) in (40, 64) else ""
+
+    def has_long_ids(self) -> bool:
+        """Whether ids are sha256: it is looked up in the configuration, which git itself is not given."""
+        with suppress(OSError), (self.shared / "config").open("rb") as file:
+            return OBJECT_FORMAT.search(file.read(LONGEST_CONFIG)) is not None
+        return False
 
 
 def git_folders(top: Path) -> GitFolders:
@@ -118,7 +129,7 @@ def open_git(
         return
     real = real or git_folders(top)
     with temporary_folder("git") as made:
-        surroundings = {**os.environ, "GIT_DIR": str(made), "GIT_WORK_TREE": str(top)}
+        surroundings = {**git_surroundings(), "GIT_DIR": str(made), "GIT_WORK_TREE": str(top)}
         surroundings |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
         prepare_repository(made, real)
         if (real.shared / "objects").is_dir():
@@ -133,6 +144,8 @@ def prepare_repository(made: Path, real: GitFolders) -> None:
     for name in ("objects", "refs", "info"):
         (made / name).mkdir()
     (made / "HEAD").write_text(f"{real.commit() or f'ref: refs/heads/{MISSING}'}\n")
+    if real.has_long_ids():
+        (made / "config").write_text(SHA256_CONFIG)
     for shared in real.own.glob("sharedindex.*"):  # an index may be split in two
         (made / shared.name).symlink_to(shared)
     with suppress(OSError):
@@ -141,9 +154,22 @@ def prepare_repository(made: Path, real: GitFolders) -> None:
                 (made / "info" / "exclude").write_bytes(rules.read(LONGEST_RULES))
 
 
-def blob_id(content: bytes) -> str:
-    """Git's object id of a file with this content."""
-    return sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+def blob_id(content: bytes, like: str = "") -> str:
+    """Git's object id of a file with this content, in the format of an id like that one."""
+    named = b"blob %d\0" % len(content) + content
+    if len(like) == SHA256_LENGTH:
+        return sha256(named).hexdigest()
+    return sha1(named, usedforsecurity=False).hexdigest()
+
+
+def git_surroundings() -> dict[str, str]:
+    """The environment for git: without the variables that say which repository it is, as in a hook of another one."""
+    kept = ("GIT_AUTHOR_", "GIT_COMMITTER_")
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name.startswith(kept)
+    }
 
 
 def blob_content(folder: Path, oid: str) -> bytes | None:

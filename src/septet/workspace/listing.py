@@ -11,7 +11,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Literal
 
-from septet.common.secrets import contains_secret, is_secret_name
+from septet.common.secrets import is_secret_name, secret_kind
 from septet.common.values import Value
 from septet.workspace.files import FOLDER_FLAGS, Workspace, make_root_accessible
 from septet.workspace.git import open_git, repository_of
@@ -97,8 +97,9 @@ class FolderListing(Value):
 class Walk:
     """One walk through a folder, parents first."""
 
-    def __init__(self, root: Path, hidden: Collection[str]) -> None:
+    def __init__(self, root: Path, hidden: Collection[str], harmless: Collection[str] = ()) -> None:
         self.root = root
+        self.harmless = harmless
         self.ignored = set(hidden)
         self.left: list[str] = []
         self.secrets: list[str] = []
@@ -153,19 +154,19 @@ class Walk:
             yield FolderEntry(path=path, kind="link", target=os.readlink(name, dir_fd=folder))
         elif not stat.S_ISREG(state.st_mode):
             yield FolderEntry(path=path, kind="odd")
-        elif is_secret_name(path):
+        elif is_secret_name(path) and not matches_any(path, self.harmless):
             self.secrets.append(path)
         else:
             executable = bool(state.st_mode & stat.S_IXUSR)
             yield FolderEntry(path=path, kind="file", size=state.st_size, executable=executable)
 
 
-def list_folder(root: Path, hidden: Collection[str]) -> FolderListing:
+def list_folder(root: Path, hidden: Collection[str], harmless: Collection[str] = ()) -> FolderListing:
     """Walk the folder except `hidden` paths. Secrets are found by name here, by content when a file is read."""
     if not root.is_dir():
         return FolderListing()
     make_root_accessible(root)
-    walk = Walk(root, hidden)
+    walk = Walk(root, hidden, harmless)
     entries = tuple(walk.entries())
     return FolderListing(
         entries=entries, ignored=tuple(walk.left), secrets=tuple(walk.secrets), whole=walk.whole
@@ -184,11 +185,15 @@ class FolderTexts(Mapping[str, str]):
         workspace: Workspace,
         hidden: Collection[str],
         largest: int = LARGEST_TEXT,
+        harmless: Collection[str] = (),
     ) -> None:
         self.known = known
         self._largest = largest
+        self._harmless = harmless
         self._workspace = workspace
-        others = [one.path for one in list_folder(workspace.root, hidden).entries if one.kind == "file"]
+        others = [
+            one.path for one in list_folder(workspace.root, hidden, harmless).entries if one.kind == "file"
+        ]
         self._paths = dict.fromkeys([*known, *others])
         self.read: dict[str, bytes] = {}
 
@@ -197,7 +202,9 @@ class FolderTexts(Mapping[str, str]):
             return self.known[path]
         content = self._workspace.read(path) if path in self._paths else None
         text = (
-            None if content is None or is_secret(path, content) else text_of_content(content, self._largest)
+            None
+            if content is None or is_secret(path, content, self._harmless)
+            else text_of_content(content, self._largest)
         )
         if text is None or content is None:
             raise KeyError(path)
@@ -211,11 +218,22 @@ class FolderTexts(Mapping[str, str]):
         return len(self._paths)
 
 
-def is_secret(path: str, content: bytes) -> bool:
-    """Whether the file looks like a secret, by its name or by a key or token in its text."""
-    if is_secret_name(path) or b"\0" in content[:LOOKED_INTO]:
-        return is_secret_name(path)
-    return contains_secret(content[:LOOKED_INTO].decode(errors="replace"))
+def is_secret(path: str, content: bytes, harmless: Collection[str] = ()) -> bool:
+    """Whether the file looks like a secret, unless it is one of the `harmless` ones."""
+    return bool(secret_reason(path, content)) and not matches_any(path, harmless)
+
+
+def secret_reason(path: str, content: bytes) -> str:
+    """Why the file looks like a secret: its name, or a key or token in its text; empty if it does not."""
+    if is_secret_name(path):
+        return "its name"
+    if b"\0" in content[:LOOKED_INTO]:
+        return ""
+    return secret_kind(content[:LOOKED_INTO].decode(errors="replace"), path)
+
+
+def matches_any(path: str, patterns: Collection[str]) -> bool:
+    return any(fnmatch(path, pattern) for pattern in patterns)
 
 
 def text_of_content(content: bytes, largest: int = LARGEST_TEXT) -> str | None:

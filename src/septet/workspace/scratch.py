@@ -19,13 +19,13 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from septet.common.secrets import is_secret_name
+from septet.common.secrets import is_secret_name, values_of
 from septet.domain.base import GIT, EntryKind, FileState, Manifest
 from septet.domain.files import WorkspaceDelta
-from septet.workspace.base import list_base, looks_secret, packed_files
+from septet.workspace.base import is_text_path, list_base, looks_secret, packed_files
 from septet.workspace.files import MAX_FILE_BYTES, Workspace, make_folder, path_and_parents
 from septet.workspace.git import GitFolders, git_folders, open_git, repository_of
-from septet.workspace.listing import LEFT_ALONE, LIST, FolderEntry, FolderTexts
+from septet.workspace.listing import LEFT_ALONE, LIST, FolderEntry, FolderTexts, is_secret, matches_any
 from septet.workspace.snapshots import put_entry
 
 FICLONE = 0x40049409
@@ -122,6 +122,9 @@ CACHES = LEFT_ALONE - set(SHARED)
 MOST_IGNORED = 2_000
 LARGEST_IGNORED = 64 << 20
 """An ignored folder with more files, or a file with more bytes, is not copied either, but seen where it is."""
+
+MOST_SECRETS = 100
+"""Secret files whose values are looked for in what programs print."""
 
 Stamp = tuple[int, int, int, int]
 
@@ -223,10 +226,12 @@ class Scratch:
         """What git ignores is copied where that is cheap; the rest is seen where it is. Secrets are not there."""
         made = self._made_by_setup()
         shared = (name for name in SHARED if name in made or (self.origin / name).exists())
-        for path in dict.fromkeys([*self.manifest.unlisted, *shared]):
+        unmasked = (path for path in self.manifest.masked if self._is_unmasked(path))
+        for path in dict.fromkeys([*self.manifest.unlisted, *unmasked, *shared]):
             source = self.setup / path if path in made else self.origin / path
             name = path.rpartition("/")[2]
-            if name in CACHES or is_secret_name(path) or source.is_symlink() or not source.exists():
+            masked = is_secret_name(path) and not self._is_unmasked(path)
+            if name in CACHES or masked or source.is_symlink() or not source.exists():
                 continue
             if name in SHARED or not self._copy_ignored(path, folder):
                 make_mount_point(folder, path, source)
@@ -285,8 +290,25 @@ class Scratch:
         source = self.origin / path
         inner = (f"{path}/{name}" for name in files_below(source)) if source.is_dir() else iter([path])
         return (
-            one for one in inner if not path_and_parents(one) & CACHES and not looks_secret(self.origin, one)
+            one
+            for one in inner
+            if not path_and_parents(one) & CACHES
+            and (self._is_unmasked(one) or not looks_secret(self.origin, one, self.manifest.secrets.harmless))
         )
+
+    def _is_unmasked(self, path: str) -> bool:
+        """Whether programs may read the file although it looks like a secret: the person says so."""
+        return matches_any(path, (*self.manifest.secrets.unmasked, *self.manifest.secrets.harmless))
+
+    def is_secret(self, path: str, content: bytes) -> bool:
+        return is_secret(path, content, self.manifest.secrets.harmless)
+
+    def secret_values(self) -> set[str]:
+        """What programs could print of the secrets that are in the copy."""
+        there = islice(
+            (path for path in self.manifest.masked if (self.work.root / path).is_file()), MOST_SECRETS
+        )
+        return {value for path in there for value in values_of(self.work.read(path) or b"")}
 
     def show(self, delta: WorkspaceDelta, contents: Mapping[str, bytes]) -> None:
         """Write the delta over the base, and restore other files of the base that programs changed."""
@@ -327,7 +349,7 @@ class Scratch:
 
     def texts(self, hidden: Collection[str]) -> dict[str, str]:
         """The base's files that can be shown; each is read again only when it has changed."""
-        folder = FolderTexts({}, self.base, hidden)
+        folder = FolderTexts({}, self.base, hidden, harmless=self.manifest.secrets.harmless)
         for path in folder:
             stamp = stamp_of(self.base.root / path)
             if path not in self._texts or self._texts[path][0] != stamp:
@@ -360,8 +382,13 @@ class Scratch:
         changed = {
             path: file_state(self.origin, path)
             for path in sorted(known.union(tracked, listing.others))
-            if quick_look(self.origin / path) != quick_look(self.base.root / path)
-            and (path in known or path in tracked or not looks_secret(self.origin, path))
+            if is_text_path(path)
+            and quick_look(self.origin / path) != quick_look(self.base.root / path)
+            and (
+                path in known
+                or path in tracked
+                or not looks_secret(self.origin, path, self.manifest.secrets.harmless)
+            )
             and (path in known or path not in masked)
         }
         return {path: one for path, one in changed.items() if one != file_state(self.base.root, path)}

@@ -15,6 +15,8 @@ from contextlib import suppress
 
 from septet.common.values import Value
 
+BYTE_ORDER_MARK = "\ufeff"
+"""Python takes it at the beginning of a file, and not in a text."""
 WHAT = r"(?:code|file|functions?|methods?|class|classes|implementation|program|script|logic|imports?|tests?)"
 STAYS = r"(?:here|as before|unchanged|stays?|remains?|omitted)"
 DOTS = r"(?:\.\.\.|…)"
@@ -48,7 +50,7 @@ def file_fault(source: str, path: str = "main.py") -> FileFault | None:
     """The first fault that makes the file unusable; None if it is complete."""
     try:
         with warnings.catch_warnings(action="ignore"):
-            tree = ast.parse(source, path)
+            tree = ast.parse(source.removeprefix(BYTE_ORDER_MARK), path)
             compile(tree, path, "exec", dont_inherit=True)
     except SyntaxError as error:
         return FileFault(line=error.lineno or 1, text=f"{type(error).__name__}: {error.msg}")
@@ -99,7 +101,7 @@ def global_names(source: str) -> tuple[set[str], set[str]]:
 def parse_or_fault(source: str) -> ast.AST:
     try:
         with warnings.catch_warnings(action="ignore"):
-            return ast.parse(source)
+            return ast.parse(source.removeprefix(BYTE_ORDER_MARK))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.Module(body=[], type_ignores=[])
 

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 from models.asking import ask, question
 from models.chatting import chat, expected, scripted, transcript
+from msgspec.structs import replace
 
-from septet.domain.messages import Answer
+from septet.domain.messages import Answer, ToolCall
+from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig, BadUsage
 from septet.models.providers.replay import ReplayModel, load_recording
 from septet.models.wrappers.recording import RecordingFile
@@ -14,7 +16,7 @@ from septet.settings.home import Home
 from septet.stores.memory import MemoryStore
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serve_mock
-from septet.wiring.models import Models, absolute_model_name
+from septet.wiring.models import Models, absolute_model_name, adapt_to_model
 
 pytestmark = pytest.mark.anyio
 
@@ -93,3 +95,15 @@ async def test_a_timing_that_does_not_exist_is_named(tmp_path: Path) -> None:
     async with Models(home(tmp_path), {}) as models:
         with pytest.raises(BadConfig, match="timing 'fast'"):
             models.open([f"replay:{tmp_path / 'chat.jsonl'}?timing=fast"])
+
+
+@pytest.mark.parametrize(("called", "form"), [(True, "tools"), (False, "")])
+async def test_who_called_tools_when_recorded_gets_them_again(
+    tmp_path: Path, called: bool, form: str
+) -> None:
+    tape = tmp_path / "chat.jsonl"
+    calls = (ToolCall(id="1", name="check", arguments="{}"),) if called else ()
+    await recorded_answer(tape, Answer(text="so", calls=calls))
+    member = RoleSpec(name="coder", role="coder", model=(f"replay:{tape}?timing=none",))
+    assert adapt_to_model(member).form == form
+    assert adapt_to_model(replace(member, model=("replay:nowhere.jsonl",))).form == ""

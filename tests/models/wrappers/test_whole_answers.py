@@ -141,6 +141,11 @@ def test_parts_join_to_what_was_meant(lines: list[str], at: int) -> None:
         assert join_continuation(before + "\n", after) == whole
 
 
+@pytest.mark.parametrize(("line", "joined"), [("x" * 11, 2), ("x" * 12, 1), ("x" * 13, 1)])
+def test_a_line_that_comes_again_is_a_repetition_from_twelve_characters_on(line: str, joined: int) -> None:
+    assert join_continuation(f"a = 1\n{line}\n", f"{line}\nb = 2\n").count(line) == joined
+
+
 async def test_a_call_that_was_cut_is_asked_for_in_smaller_steps(opened: Open, wire: HttpClient) -> None:
     cut = replace(CALL, arguments='{"path": "a.py", "content": "x')
     replies = in_order(Reply(calls=(cut,), stop="length"), Reply(calls=(CALL,)))

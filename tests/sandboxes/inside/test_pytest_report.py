@@ -224,3 +224,89 @@ async def test_a_report_is_bounded_by_what_a_run_may_take(cache: Path, workspace
         ("test_it.py::test_b", "not run"),
     ]
     assert not report.complete
+
+
+DEEDS = {
+    "a.py": "import gc\n\ndef look():\n    gc.get_objects()\n",
+    "b.py": "import inspect\n\ndef look():\n    return inspect.stack()\n",
+    "c.py": "def look():\n    try:\n        1 / 0\n    except ZeroDivisionError as e:\n"
+    "        return e.__traceback__.tb_frame\n",
+    "d.py": "from pathlib import Path\n\ndef look():\n    Path('test_all.py').read_text()\n",
+    "e.py": "def look():\n    open('/proc/self/cmdline').read()\n",
+    "f.py": "def look():\n    look.__code__ = (lambda: 1).__code__\n",
+    "g.py": "import sys\n\ndef look():\n    sys.settrace(None)\n",
+    "h.py": "def look():\n    exec('import sys; sys._getframe(1)')\n",
+    "i.py": "import json\n\ndef look():\n    compile('1', json.__file__, 'eval')\n",
+    "j.py": "import ctypes\n\ndef look():\n    ctypes.c_long.from_address(id(look))\n",
+    "k.py": "import unittest\n\ndef look():\n    unittest.TestCase.assertEqual = lambda *a: None\n",
+    "conftest.py": "def pytest_unconfigure(config):\n    for one in config.pluginmanager.get_plugins():\n"
+    "        if type(one).__name__ == 'Reporter':\n            one._send('end', status=0, whole=True)\n",
+}
+FOUND = {
+    "a.py:4 looks through the objects of the interpreter",
+    "b.py:4 looks at its callers",
+    "b.py:4 reads its tests",
+    "c.py:5 looks at its callers",
+    "d.py:4 reads its tests",
+    "e.py:2 reads how it was started",
+    "f.py:2 replaces the code of a function",
+    "g.py:4 traces the interpreter",
+    "h.py:2 looks at its callers",
+    "i.py:4 hides whose code it is",
+    "j.py:4 writes into the memory of the interpreter",
+    "k.py:4 replaces unittest.case.TestCase.assertEqual",
+    "conftest.py:4 writes the report of the tests",
+}
+LOOKS = (
+    "import importlib\nimport pytest\n\n@pytest.mark.parametrize('name', 'abcdefghijk')\n"
+    "def test_it(name):\n    importlib.import_module(name).look()\n"
+)
+ORDINARY = """\
+import collections, dataclasses, enum, inspect, logging, traceback, typing, warnings
+from pathlib import Path
+
+Point = collections.namedtuple("Point", "x y")
+Typed = typing.NamedTuple("Typed", [("x", int)])
+Colour = enum.Enum("Colour", "RED GREEN")
+
+@dataclasses.dataclass(frozen=True)
+class Box:
+    size: int = 1
+
+def work():
+    logging.getLogger("x").warning("careful %s", Box())
+    warnings.warn("old", stacklevel=2)
+    inspect.signature(work)
+    inspect.getsource(work)
+    Path("kept.txt").write_text("text")
+    Path("/proc/self/status").read_text()
+    try:
+        1 / 0
+    except ZeroDivisionError as error:
+        print(traceback.format_exc(), error.__traceback__.tb_lineno)
+        logging.exception("it failed")
+    namespace = {}
+    exec(compile("x = 1", "<text>", "exec"), namespace)
+    return namespace["x"]
+"""
+
+
+async def test_what_the_program_does_to_the_interpreter_that_tests_it_is_found(
+    cache: Path, tmp_path: Path
+) -> None:
+    for name, text in {**DEEDS, "test_all.py": LOOKS}.items():
+        (tmp_path / name).write_text(text)
+    report = (await run(cache, tmp_path)).tests
+    assert report is not None
+    assert set(report.deeds) == FOUND
+
+
+async def test_ordinary_programs_do_nothing_to_it(cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "work.py").write_text(ORDINARY)
+    (tmp_path / "test_work.py").write_text(
+        "import gc, sys\nfrom work import work\n\n\ndef test_it():\n    gc.collect()\n    sys._getframe()\n"
+        "    open(__file__).read()\n    assert work() == 1\n"
+    )
+    report = (await run(cache, tmp_path)).tests
+    assert report is not None
+    assert (report.deeds, report.counts, report.complete) == ((), "1 passed", True)

@@ -11,6 +11,7 @@ from scenarios.assistant.scripts import Turn, calls, execute, file, says, send, 
 from scenarios.autocoder.playing import home_in
 
 from septet.domain.events import AnswerGiven, Event, ReplyRefused, ToolAnswered, VersionWritten
+from septet.stores.blobs import FolderBlobs
 from septet.ways.assistant.policy import answer_words
 from septet.ways.table import TEAMS
 from septet.wiring.session import open_session, with_model
@@ -143,6 +144,82 @@ async def test_the_persons_scripts_are_run_with_arguments_edited_and_tested(proj
     now = texts_in(project)
     assert now.keys() == FILES.keys()
     assert now["net/retry.py"].startswith("LIMIT = 5")
+
+
+async def test_no_answer_of_a_tool_is_longer_than_8_kb_and_the_log_has_the_whole(project: Path) -> None:
+    (project / "long.txt").write_text("".join(f"line {number}\n" for number in range(4_000)))
+    read: tuple[str, Mapping[str, object]] = ("File", {"reasoning": "look", "file_name": "long.txt"})
+    events = await ask(
+        project,
+        ASKED,
+        calls("proxy", send(ASKED)),
+        calls("assistant", read, ("read", {"path": "long.txt"}), ("run", {"command": "cat long.txt"})),
+        says("assistant", "Long.", expect="line 3999"),
+        says("proxy", "Long."),
+    )
+    answered = [event for event in events if isinstance(event, ToolAnswered) and len(event.text) > 1_000]
+    assert len(answered) == 3
+    assert all(len(event.text.encode()) <= 8_000 for event in answered)
+    blobs = FolderBlobs(home_in(project.parent).blobs)
+    assert await blobs.get(answered[0].whole) == (project / "long.txt").read_bytes()
+    assert not answered[0].shown
+
+
+BUMP = """\
+import pathlib, sys
+
+pathlib.Path("version.txt").write_text(sys.argv[1])
+pathlib.Path("picture.bin").write_bytes(bytes(range(256)))
+pathlib.Path(".env").write_text("KEY=2")
+pathlib.Path("out.log").write_text("ran")
+pathlib.Path("old.txt").unlink()
+sys.exit(len(sys.argv) - 2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("goal", "command", "runs"),
+    [
+        ("Bump the version to 2.", "python bump.py 2", True),
+        ("What does bump.py do?", "python bump.py 2", False),
+        ("Bump the version to 2.", "python bump.py 2 and fail", False),
+    ],
+)
+async def test_what_a_script_of_the_persons_changes_is_delivered(
+    project: Path, goal: str, command: str, runs: bool
+) -> None:
+    files = {
+        "bump.py": BUMP,
+        "version.txt": "1",
+        "old.txt": "x",
+        ".env": "KEY=1",
+        ".gitignore": ".env\n*.log\n",
+    }
+    for path, text in files.items():
+        (project / path).write_text(text)
+    before = texts_in(project)
+    events = await ask(
+        project,
+        goal,
+        calls("proxy", send(goal)),
+        calls("assistant", ("run", {"command": command})),
+        calls("assistant", ("read", {"path": "version.txt"}), ("list_files", {}), expect="made or changed: "),
+        says("assistant", "Done.", expect="1\t2" if "fail" not in command else "1\t1"),
+        says("proxy", "Done."),
+    )
+    assert answer_in(events)
+    if not runs:
+        assert texts_in(project) == before
+        return
+    assert (project / "picture.bin").read_bytes() == bytes(range(256))
+    (project / "picture.bin").unlink()
+    after = texts_in(project)
+    assert {
+        path: after.get(path) for path in after.keys() | before.keys() if after.get(path) != before.get(path)
+    } == {
+        "version.txt": "2",
+        "old.txt": None,
+    }
 
 
 def test_a_goal_that_is_a_question_about_a_project_is_answered(septet: Septet, project: Path) -> None:

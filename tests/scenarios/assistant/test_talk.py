@@ -1,12 +1,12 @@
 """Proxy and assistants: one answer to the person, one thread a pair, messages that queue."""
 
 from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 import pytest
 from cli.commands import Septet, kinds
-from pydantic import BaseModel
 from sampling import sampled
 from scenarios.assistant.scripts import Turn, calls, execute, file, says, send, write
 from scenarios.autocoder.playing import home_in
@@ -117,7 +117,7 @@ async def test_bad_calls_are_told_and_nothing_is_done(tmp_path: Path) -> None:
     for reason in (
         "there is no 'nobody' to write to; the recipients are assistant",
         "there is no tool 'File'; the tools are SendMessage",
-        "reasoning: Field required",
+        "missing required field `reasoning`",
         "'../outside.py' is not a path inside",
         "SyntaxError",
         "there is no 'absent.py'",
@@ -173,7 +173,8 @@ async def test_people_add_tools_and_what_must_not_be_repeated_is_not(tmp_path: P
     paid: list[int] = []
 
     @tool(repeatable=False)
-    class Pay(BaseModel):
+    @dataclass
+    class Pay:
         """Pay an amount."""
 
         amount: int

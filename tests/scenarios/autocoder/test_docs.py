@@ -44,4 +44,4 @@ def test_the_autocoders_page(
 @pytest.mark.usefixtures("registry")
 def test_the_assistants_page() -> None:
     run("assistant.md")
-    assert tool_registry.REGISTERED["CountLines"].offer().parameters["required"] == ["path"]
+    assert tool_registry.REGISTERED["count_lines"].offer().parameters["required"] == ["path"]

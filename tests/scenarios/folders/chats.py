@@ -1,7 +1,7 @@
 """Chats of any team in a folder of the person's, over the real store, sandbox and scripted model."""
 
 import subprocess
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from pathlib import Path
 
@@ -9,9 +9,11 @@ import msgspec
 from msgspec.structs import replace
 from scenarios.autocoder.playing import home_in, team
 
-from septet.domain.events import ChatEnded, Event, ReplyRefused, ToolAnswered, VersionWritten
+from septet.domain.events import ChatEnded, Event, Recorded, ReplyRefused, ToolAnswered, VersionWritten
 from septet.domain.messages import Request
+from septet.domain.reduce import fold
 from septet.domain.runs import Limits
+from septet.domain.state import State
 from septet.domain.teams import TeamSpec
 from septet.errors import BadConfig
 from septet.wiring.session import open_session, with_model
@@ -109,6 +111,10 @@ async def play(
         if (await session.state("c")).base is not None:
             await session.deliver("c")
         return Played([recorded.event for recorded in await session.log("c")], requests)
+
+
+def fold_events(events: Sequence[Event]) -> State:
+    return fold(Recorded(chat="c", seq=seq, at=0.0, event=event) for seq, event in enumerate(events, start=1))
 
 
 async def undo(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 import shutil
 import venv
-from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from scenarios.folders.chats import (
     code,
     crew,
     fill,
+    fold_events,
     git,
     plan,
     play,
@@ -27,6 +27,7 @@ from scenarios.folders.chats import (
 )
 
 from septet.agents.person import always_agree
+from septet.agents.plan_probe import START_ONLY
 from septet.chat.results import report_table
 from septet.domain.events import (
     ChatEnded,
@@ -34,13 +35,12 @@ from septet.domain.events import (
     Event,
     EvidenceFound,
     PlanProposed,
-    Recorded,
+    ReplyRefused,
     ReviewGiven,
     RunFinished,
     VersionWritten,
 )
 from septet.domain.plans import plan_text
-from septet.domain.reduce import fold
 from septet.domain.runs import Job, Limits, RunResult
 from septet.domain.state import State
 from septet.ports import Listener, Record, Sandbox
@@ -118,10 +118,6 @@ async def test_a_test_that_passed_before_is_nothing_to_mend(tmp_path: Path) -> N
     played = await play(tmp_path, model, "iterate", lambda event: isinstance(event, EvidenceFound), rounds=2)
     (found,) = [event for event in played.events if isinstance(event, EvidenceFound)]
     assert (found.passed, found.detail) == (False, "it passed before anything was changed")
-
-
-def fold_events(events: Sequence[Event]) -> State:
-    return fold(Recorded(chat="c", seq=seq, at=0.0, event=event) for seq, event in enumerate(events, start=1))
 
 
 EDITED = {"tests/test_calc.py": TESTS.replace("add(2, 3) == 5", "add(2, 3) == -1")}
@@ -494,6 +490,42 @@ async def test_a_check_that_nothing_can_run_is_refused_while_the_plan_can_change
     assert any(isinstance(event, PlanProposed) for event in played.events)
 
 
+NEVER = {
+    "a conftest for another pytest": {"tests/conftest.py": "def pytest_ignore_collect(path, config): ...\n"},
+    "a conftest of a missing package": {"tests/conftest.py": "import freezegun\n"},
+}
+"""Projects whose tests cannot even start where programs run."""
+
+
+@pytest.mark.parametrize("why", NEVER)
+async def test_a_suite_that_cannot_start_is_told_to_the_planner_and_demanded_of_nobody(
+    tmp_path: Path, why: str
+) -> None:
+    repository(tmp_path / "project", {**FILES, **NEVER[why]})
+    example = plan("", "example calc.add(2, 3) => 5", "held calc.add(5, 3) => 8")
+    model = script(tmp_path, MENDS, example, code(SHOWN), code(SHOWN), ACCEPT)
+    played = await play(tmp_path, model, "iterate", rounds=2)
+    refused = next(one for one in played.events if isinstance(one, ReplyRefused))
+    assert refused.role == "planner"
+    assert "the project's tests do not start here" in refused.reason
+    assert ".venv" in refused.reason
+    assert played.ended.reason == "done", shortcomings(fold_events(played.events))
+    assert played.told.count("modules/septet_pytest.py") < 9, "tracebacks of the test runner are cut"
+    assert "the project's tests start neither before the change nor now" in report_table(
+        fold_events(played.events)
+    )
+
+
+async def test_a_suite_that_the_change_keeps_from_starting_is_not_done(tmp_path: Path) -> None:
+    repository(tmp_path / "project", FILES)
+    broken = {**SHOWN, "conftest.py": "import freezegun\n"}
+    model = script(tmp_path, plan("", "example calc.add(2, 3) => 5"), code(broken), code(broken), ACCEPT)
+    played = await play(tmp_path, model, "iterate", rounds=2)
+    assert not any(isinstance(event, ChatEnded) and event.reason == "done" for event in played.events)
+    (why,) = shortcomings(fold_events(played.events))
+    assert why == "1 test that passed before is gone (tests/test_calc.py::test_double)"
+
+
 async def test_the_autocoder_takes_a_baseline_where_a_test_is_to_be_mended(tmp_path: Path) -> None:
     project = repository(
         tmp_path / "project", {**FILES, "tests/test_calc.py": TESTS.rpartition("\n\n\ndef")[0] + "\n"}
@@ -536,10 +568,31 @@ class CountingSandbox:
 
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
         result = await self.sandbox.run(job, listen)
-        if job.tests:
+        if job.tests and job.only != START_ONLY:
             self.suites += 1
             self.first.set()
         return result
+
+
+async def test_a_check_before_handing_in_knows_what_failed_on_the_base(tmp_path: Path) -> None:
+    project = repository(tmp_path / "project", FILES)
+    edits = {"edits": [{"path": "src/calc/__init__.py", "old": "return a - b", "new": "return a + b"}]}
+    mend: dict[str, object] = {
+        "role": "coder",
+        "say": "It adds now.",
+        "calls": [{"name": "edit", "arguments": edits}, {"name": "check", "arguments": {"ready": True}}],
+    }
+    played = await play(
+        tmp_path,
+        script(tmp_path, MENDS, mend, ACCEPT),
+        "iterate",
+        rounds=2,
+        change=lambda team: replace(team, members=tuple(replace(one, form="tools") for one in team.members)),
+    )
+    assert played.ended.reason == "done"
+    runs = [event.purpose for event in played.events if isinstance(event, RunFinished)]
+    assert runs.count("baseline") == 1
+    assert git(project, "status", "--porcelain", "-uall") == " M src/calc/__init__.py\n"
 
 
 @pytest.mark.parametrize("edited", [False, True])

@@ -7,7 +7,7 @@ from sampling import sampled
 from scenarios.folders.chats import ACCEPT, Turn, code, plan, play, repository, script, send
 
 from septet.chat.results import result_of, status
-from septet.domain.events import Recorded, RunFinished
+from septet.domain.events import EvidenceFound, Recorded, RunFinished
 from septet.domain.reduce import fold
 from septet.team.evidence import NOTHING_CHANGED, shortcomings
 
@@ -53,18 +53,27 @@ async def test_checks_that_all_hold_without_the_change_do_not_end_as_done(tmp_pa
     assert NOTHING_CHANGED in shortcomings(fold(log))
 
 
+NAMED = "command python -c \"import words; print(hasattr(words, 'reverse'))\" => True"
+DESCRIBED = "command python -c \"print('reverse' in open('README.md').read())\" => True"
 HONEST: dict[str, tuple[list[str], dict[str, str], int]] = {
     "an example and what must stay": (["example words.reverse('a b') => 'b a'", OLD_CALL], {}, 1),
     "what must stay comes first": ([OLD_CALL, NEW_CALL], {}, 2),
     "new tests": (["tests test_more.py"], {"test_more.py": NEW_TEST}, 0),
     "old tests and a new one beside the plan": (["tests test_words.py"], {"test_more.py": NEW_TEST}, 0),
     "a judgement beside an example": (["judged", "example words.reverse('a b') => 'b a'"], {}, 1),
+    "a name and a documentation beside an example": (
+        [NAMED, DESCRIBED, "example words.reverse('a b') => 'b a'"],
+        {"README.md": "# Words\n\nreverse: the words reversed\n"},
+        3,
+    ),
 }
 JUDGED = {
     "all of it": ["judged", "judged"],
     "by the person, as a lying planner says": ["judged person"],
     "beside old tests": ["tests test_words.py", "judged"],
     "beside an old function": ["judged", OLD_CALL],
+    "a name that a stub has too": [NAMED],
+    "such a name beside an old function": [NAMED, OLD_CALL],
 }
 
 
@@ -88,6 +97,20 @@ async def test_one_check_that_fails_without_the_change_is_enough(tmp_path: Path,
     assert len(runs) == base_runs
 
 
+async def test_tests_that_the_coder_adds_to_a_file_of_the_repository_are_its_own(tmp_path: Path) -> None:
+    repository(tmp_path / "project", BASE)
+    tests = {
+        "test_words.py": "from words import join, reverse\n"
+        + TEST.partition("\n")[2]
+        + NEW_TEST.partition("\n")[2]
+    }
+    model = script(tmp_path, *turns(["tests test_words.py"], {"words.py": TRUTH, **tests}))
+    played = await play(tmp_path, model, "iterate", rounds=1, goal=GOAL)
+    log = [Recorded(chat="c", seq=seq, at=0.0, event=one) for seq, one in enumerate(played.events, 1)]
+    assert played.ended.reason == "done", played.ended.detail
+    assert status(fold(log)) == "done; only the coder's own tests show P1"
+
+
 DOUBLE = "def double(number):\n    return number * 2\n"
 BROKEN = {
     "numbers_.py": DOUBLE.replace("* 2", "* 3"),
@@ -107,6 +130,8 @@ async def test_a_repair_for_the_tests_alone_mends_nothing(tmp_path: Path, progra
         tmp_path, model, "iterate", rounds=1, goal="test_numbers.py::test_double fails, fix it"
     )
     assert played.ended.reason == reason, played.ended.detail
+    details = [one.detail for one in played.events if isinstance(one, EvidenceFound)]
+    assert reason != "done" or "1 failed before, 1 passed now" in details
 
 
 async def test_a_manager_who_lies_does_not_end_a_pair_as_done(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Servers with the OpenAI API that are not OpenAI: Ollama, and any server at an address."""
 
+import re
 from urllib.parse import urlsplit
 
 from septet.common.hosts import is_loopback
@@ -52,8 +53,21 @@ def url_billing(name: str) -> Billing:
     return "free" if is_loopback(urlsplit(name).hostname or "") else None
 
 
+PARAMETERS = re.compile(r"[:-](?P<count>\d+(?:\.\d+)?)b\b", re.IGNORECASE)
+FEWEST_PARAMETERS = 20
+"""Billions of parameters from which a model is trusted with tools: smaller ones do better by sending whole files."""
+
+
+def is_large(name: str) -> bool:
+    """Whether an Ollama model's name tells that it is large; the ones in Ollama's cloud are."""
+    counts = [float(found["count"]) for found in PARAMETERS.finditer(name)]
+    return name.endswith("cloud") or max(counts, default=0.0) >= FEWEST_PARAMETERS
+
+
 OLLAMA = Provider(
     name_pattern="ollama/NAME",
+    has_tools=True,
+    uses_tools=is_large,
     about="Ollama at OLLAMA_HOST",
     open=open_compatible,
     endpoint=ollama_endpoint,

@@ -98,6 +98,10 @@ def free(model: str) -> Billing:
     return "free"
 
 
+def any_model(name: str) -> bool:
+    return True
+
+
 def same_name(name: str) -> str:
     return name
 
@@ -111,8 +115,8 @@ class Provider:
     use if the person names none.
     `key_check` is a free request that shows whether a key is accepted. `absolute` makes a name that means the
     same in any folder. An `is_offline` provider has its answers already: it costs nothing and gets no wrappers.
-    `small` models get short prompts and several candidates; models with `has_tools` call tools reliably. With a
-    `default_model`, the provider's name alone suffices.
+    `small` models get short prompts and several candidates; models with `has_tools` call tools reliably, if
+    `uses_tools` says so of their names. With a `default_model`, the provider's name alone suffices.
     """
 
     name_pattern: str
@@ -130,6 +134,7 @@ class Provider:
     is_offline: bool = False
     small: bool = False
     has_tools: bool = False
+    uses_tools: Callable[[str], bool] = any_model
 
     @property
     def name(self) -> str:

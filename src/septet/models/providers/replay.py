@@ -10,7 +10,7 @@ from septet.common.documents import read_text
 from septet.domain.codec import decode
 from septet.domain.events import ModelAnswered, Recorded
 from septet.domain.messages import Answer, Delta, Request
-from septet.errors import BadConfig
+from septet.errors import BadConfig, SeptetError
 from septet.models.providers.provider import Provider, free
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -77,6 +77,15 @@ def load_recording(path: Path) -> list[Recorded]:
     return [decode(line) for line in lines if not line.startswith('{"type":"result"')]
 
 
+def has_calls(rest: str) -> bool:
+    """Whether who was recorded called tools; an unreadable recording is refused when it is opened."""
+    try:
+        recording = load_recording(Path(rest.partition(TIMING)[0]))
+    except SeptetError:
+        return False
+    return any(isinstance(line.event, ModelAnswered) and line.event.answer.calls for line in recording)
+
+
 PROVIDER = Provider(
     name_pattern="replay:FILE",
     about="a recording (--record FILE), played back",
@@ -84,4 +93,6 @@ PROVIDER = Provider(
     billing=free,
     absolute=lambda rest: str(Path(rest).expanduser().absolute()),
     is_offline=True,
+    has_tools=True,
+    uses_tools=has_calls,
 )

@@ -2,11 +2,11 @@
 
 from collections.abc import AsyncGenerator, Iterable
 
-from anyio import to_thread
 from msgspec.structs import replace
 
 from septet.domain.messages import Answer, Price, Purse, Request, Usage, estimate_usage, text_tokens
 from septet.errors import BadUsage, Overdrawn
+from septet.models.prices import price
 from septet.models.providers.provider import Billing
 from septet.models.wrappers.streams import Item, open_answer
 from septet.ports import Model
@@ -67,28 +67,27 @@ class Pricing:
 
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
         if request.purse is not None:
-            await self._check(request, request.purse)
+            self._check(request, request.purse)
         async with open_answer(self._model, request) as items:
             async for item in items:
-                yield await self._with_cost(item, request.price) if isinstance(item, Answer) else item
+                yield self._with_cost(item, request.price) if isinstance(item, Answer) else item
 
-    async def _check(self, request: Request, purse: Purse) -> None:
+    def _check(self, request: Request, purse: Purse) -> None:
         """Raise an error before the request if its price is unknown or more than is left."""
-        cost = await self._cost(estimate_usage(request), request.price)
+        cost = self._cost(estimate_usage(request), request.price)
         if cost is None:
             raise unknown_price(self._name)
         if cost > purse.remaining:
             figures = f"${purse.remaining:.6g} left, about ${cost:.6g} needed"
             raise Overdrawn(f"{purse.limit} is too small for the {request.role}'s next turn: {figures}")
 
-    async def _with_cost(self, answer: Answer, given: Price | None) -> Answer:
-        cost = await self._cost(answer.usage, given, answer.model)
+    def _with_cost(self, answer: Answer, given: Price | None) -> Answer:
+        cost = self._cost(answer.usage, given, answer.model)
         return answer if cost is None else replace(answer, cost=cost)
 
-    async def _cost(self, usage: Usage, given: Price | None, reported_model: str = "") -> float | None:
+    def _cost(self, usage: Usage, given: Price | None, reported_model: str = "") -> float | None:
         """`reported_model` is the name in the provider's answer, which may be more exact than ours."""
-        # The price lists take most of a second to load, once.
-        cost = await to_thread.run_sync(lambda: listed_price(usage, self._billing, reported_model))
+        cost = listed_price(usage, self._billing, reported_model)
         return given.of(usage) if cost is None and given is not None else cost
 
 
@@ -110,16 +109,3 @@ def unknown_price(name: str) -> BadUsage:
         f"the cost cannot be limited, because the price of {name} is unknown",
         "set it with --price IN/OUT (US dollars per million tokens), or use --max-tokens",
     )
-
-
-def price(usage: Usage, provider: str, model: str) -> float | None:
-    """The cost in US dollars; None if no price is known."""
-    import genai_prices
-
-    tokens = genai_prices.Usage(
-        input_tokens=usage.prompt, cache_read_tokens=usage.cached, output_tokens=usage.completion
-    )
-    try:
-        return float(genai_prices.calc_price(tokens, model, provider_id=provider).total_price)
-    except LookupError:
-        return None

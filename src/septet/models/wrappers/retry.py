@@ -1,8 +1,7 @@
 """Retries a model after transient faults, within a time limit; if it fails for good, the next model answers."""
 
-import math
 import random
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 
 import anyio
 
@@ -108,8 +107,12 @@ class RequestTimeout:
     def __init__(self, model: Model) -> None:
         self._model = model
 
-    async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
-        limit = math.inf if request.timeout is None else request.timeout
+    def answer(self, request: Request) -> AsyncIterator[Item]:
+        if request.timeout is None:
+            return self._model.answer(request)
+        return self._answer_within(request, request.timeout)
+
+    async def _answer_within(self, request: Request, limit: float) -> AsyncGenerator[Item, None]:
         end = anyio.current_time() + limit
         async with open_answer(self._model, request) as items:
             while True:

@@ -108,9 +108,9 @@ class TextProtocol:
     servers without image input are too varied to recognise.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, missing: frozenset[str] = frozenset()) -> None:
         self._model = model
-        self._missing: frozenset[str] = frozenset()
+        self._missing = missing
 
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
         lacks = self._missing

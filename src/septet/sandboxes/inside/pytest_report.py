@@ -23,9 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, TypeAlias
 
+    from septet.sandboxes.inside.pytest_audit import Watcher
+
     Send = Callable[..., None]
     PytestInternal: TypeAlias = Any
     """An object of pytest whose type differs between versions."""
+else:  # it lies beside this file
+    from septet_audit import Watcher
 
 HERE = Path(__file__).resolve().parent
 SETTINGS = HERE / "septet_pytest.ini"
@@ -55,8 +59,8 @@ PROJECT_SETTINGS = (
 """Settings of a project that say where its tests are and what they need. None of them decides what passes."""
 
 
-def open_channel() -> Send:
-    """A function that sends a record. It does nothing in a process that a test forks."""
+def open_channel() -> tuple[Send, Watcher]:
+    """A function that sends a record, and who watches the program. It does nothing in a process that a test forks."""
     nonce = os.read(0, 256).split()[0]
     address = os.environ.pop("SEPTET_REPORT")
     channel = int(address) if address.isdigit() else os.open(address, os.O_WRONLY)
@@ -67,12 +71,15 @@ def open_channel() -> Send:
         nonlocal number
         if os.getpid() != owner:
             return
+        if kind != "deed":
+            watcher.check_caller(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]  # it is documented
         line = b"%s %d %s\n" % (nonce, number, json.dumps({"type": kind, **facts}).encode())
         number += 1
         while line:
             line = line[os.write(channel, line) :]
 
-    return send
+    watcher = Watcher(os.getcwd(), lambda deed, where: send("deed", name=deed, where=where))
+    return send, watcher
 
 
 class Reporter:
@@ -278,8 +285,9 @@ def words_of(value: object) -> list[str]:
 
 
 def main() -> int:
-    send = open_channel()
+    send, watcher = open_channel()
     reporter = Reporter(send)
+    watcher.open()
     folder = Path.cwd()
     sys.path[0] = str(folder)
     own_options = [
@@ -293,6 +301,7 @@ def main() -> int:
     os.environ.pop("PYTEST_ADDOPTS", None)
     options = [*own_options, *project_options(project_settings(folder), folder), *sys.argv[1:]]
     status = int(pytest.main(options, plugins=[reporter]))
+    watcher.close()
     send("end", status=status, whole=reporter.is_intact)
     return status
 

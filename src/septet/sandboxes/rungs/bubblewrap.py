@@ -159,7 +159,7 @@ def prestarted_shells() -> PrestartedShells:
     return shells
 
 
-_ISOLATION = (
+ISOLATION = (
     *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
     *("--unshare-cgroup-try", "--hostname", "septet", "--uid", "1000", "--gid", "1000"),
     *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
@@ -202,7 +202,7 @@ class Bubblewrap:
         with closing(shell):
             _check_process_limit(shell.group, user)
             options = [
-                *_ISOLATION,
+                *ISOLATION,
                 *_variables(job, shell),
                 *view.bubblewrap_arguments(workspace, job, user),
             ]

@@ -1,8 +1,9 @@
 """The code assistant's members and their tools: one answer per turn, whose calls run in order."""
 
 import dataclasses
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from msgspec import Meta
 
 from septet.agents.ask import ask_model
 from septet.agents.protection import with_folder_protection
@@ -10,6 +11,7 @@ from septet.agents.replies import sources
 from septet.agents.run_context import RunContext
 from septet.agents.tool_context import next_version
 from septet.agents.tool_loop import answer_call, unknown_tool
+from septet.common.values import Value
 from septet.domain.citations import REFERENCE, References, check_references
 from septet.domain.events import (
     Event,
@@ -26,8 +28,16 @@ from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Model, Record
 from septet.team.briefing import head_and_tail
 from septet.tools.editing import editing_tools
-from septet.tools.reading import reading_tools
-from septet.tools.registry import Tool, Toolbox, ToolContext, allowed_tools, known_tools, tool_of_model
+from septet.tools.reading import closed_reason, reading_tools
+from septet.tools.registry import (
+    Tool,
+    Toolbox,
+    ToolContext,
+    allowed_tools,
+    known_tools,
+    tool_of_class,
+    with_others,
+)
 from septet.tools.running import running_tools
 from septet.ways.assistant.policy import (
     SEND,
@@ -47,21 +57,26 @@ from septet.workspace.files import in_thread
 from septet.workspace.listing import LOOKED_INTO, FolderTexts
 
 MOST_NAMES = 100
-RUN = "Run a command in the sandbox, in the workspace: a script with arguments, a selection of tests."
+RUN = (
+    "Run a command in the sandbox, in the workspace: a script with arguments, a selection of tests. What it changes is "
+    "kept if it ends with 0."
+)
 
 
-class File(BaseModel):
+class File(Value, forbid_unknown_fields=True):
     """Create, overwrite, edit or read a text file in the workspace. Give `body` for a whole file, or `old` and `new`
     to replace a piece of text that stands in it exactly once: the difference comes back. Give none of them to read it.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
-    reasoning: str = Field(min_length=1, description="Think first: what the file is to do, step by step.")
-    file_name: str = Field(description="A path inside the workspace, with its extension, e.g. ctr.py")
-    body: str | None = Field(default=None, description="The whole content of the file, nothing left out.")
-    old: str | None = Field(default=None, description="Text that stands in the file exactly once.")
-    new: str | None = Field(default=None, description="What shall stand there instead.")
+    reasoning: Annotated[
+        str, Meta(min_length=1, description="Think first: what the file is to do, step by step.")
+    ]
+    file_name: Annotated[
+        str, Meta(description="A path inside the workspace, with its extension, e.g. ctr.py")
+    ]
+    body: Annotated[str | None, Meta(description="The whole content of the file, nothing left out.")] = None
+    old: Annotated[str | None, Meta(description="Text that stands in the file exactly once.")] = None
+    new: Annotated[str | None, Meta(description="What shall stand there instead.")] = None
 
     def use(self, context: ToolContext) -> str | Refusal:
         if self.body is not None and self.old is None:
@@ -80,12 +95,10 @@ class File(BaseModel):
         return after if isinstance(after, Refusal) else f"{self.file_name} is changed"
 
 
-class ExecutePyFile(BaseModel):
+class ExecutePyFile(Value, forbid_unknown_fields=True):
     """Run a Python file of the workspace. Its exit status, standard output and standard error come back."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    file_name: str = Field(description="The path of the .py file to be run.")
+    file_name: Annotated[str, Meta(description="The path of the .py file to be run.")]
 
     async def use(self, context: ToolContext) -> str | Refusal:
         if not self.file_name.endswith(".py") or not context.exists(self.file_name):
@@ -101,7 +114,7 @@ class ExecutePyFile(BaseModel):
 
 def no_file_in_folder(path: str, context: ToolContext) -> Refusal:
     if context.exists(path):
-        return Refusal(reason=f"'{path}' is a file that you may not read")
+        return Refusal(reason=closed_reason(context, path))
     names = list(context.texts)
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return Refusal(
@@ -112,9 +125,10 @@ def no_file_in_folder(path: str, context: ToolContext) -> Refusal:
 def assistant_tools() -> list[Tool]:
     """The way's own tools, and those that read, edit and run files; there is no plan to check."""
     common = {one.name: one for one in (*reading_tools(), *editing_tools(), *running_tools())}
-    runs = dataclasses.replace(common["run"], description=RUN)
+    runs = dataclasses.replace(common["run"], description=RUN, keeps_output=True)
+    executes = dataclasses.replace(tool_of_class(ExecutePyFile), keeps_output=True)
     wanted = ("list_files", "search", "outline", "read", "edit", "delete")
-    return [tool_of_model(File), tool_of_model(ExecutePyFile), *(common[name] for name in wanted), runs]
+    return [tool_of_class(File), executes, *(common[name] for name in wanted), runs]
 
 
 def assistant_agent(member: RoleSpec, model: Model, run_context: RunContext, tools: Toolbox) -> Agent:
@@ -154,7 +168,7 @@ async def references_in(text: str, state: State, run_context: RunContext) -> Ref
     known, hidden = await sources(state, run_context.blobs), await run_context.hidden_paths(state)
 
     def check() -> References:
-        texts = FolderTexts(known, run_context.workspace, hidden, LOOKED_INTO)
+        texts = FolderTexts(known, run_context.workspace, hidden, LOOKED_INTO, run_context.harmless)
         return check_references(text, texts, state.workspace)
 
     return await in_thread(check)
@@ -277,17 +291,13 @@ def part_of(member: RoleSpec, state: State) -> str:
 
 def member(spec: RoleSpec, context: MemberContext) -> Agent:
     """The agent of a member: the proxy only talks; the others have the toolbox and the tools of MCP servers."""
-    from septet.ways.assistant.members import (
-        assistant_tools,  # pydantic is slow to import, and only tools need it
-    )
-
     model = context.open_model(spec.model)
     if spec.role == "proxy":
         return assistant_agent(spec, model, context.run_context, {})
     own = known_tools(assistant_tools())
 
     async def turn(state: State, record: Record) -> Event | None:
-        tools = allowed_tools({**await context.server_tools(), **own}, spec.role)
+        tools = allowed_tools(with_others(own, await context.server_tools()), spec.role)
         return await assistant_agent(spec, model, context.run_context, tools)(state, record)
 
     return with_folder_protection(turn, context.run_context)

@@ -169,9 +169,9 @@ def assistant_briefing(
 ) -> tuple[Message, ...]:
     """A stable head with the member's part, the project and the data cards, then the thread."""
     cards = [f"# Data file {card.path}\n{card.card}" for card in state.work.data_cards]
-    around = environment_section(state, can_ask=False)
+    around = "" if member.role == "proxy" else environment_section(state, can_ask=False)
     project = project_sections(member, state)
-    head = "\n\n".join(filter(None, [part, member.instructions, *project, *around, *cards]))
+    head = "\n\n".join(filter(None, [part, member.instructions, *project, around, *cards]))
     messages = (Message(role="system", text=head), *member_thread(state, member.name))
     if member.role != "proxy" and (found := edited_files_section(state, sources)):
         messages = (*messages, Message(role="user", text="\n".join(found)))
@@ -279,8 +279,3 @@ def number_sources(state: State, words: str) -> Citations:
     asked = [said.text for said in state.talk.messages if isinstance(said, PersonSpoke)]
     traced = trace_numbers(words, outputs, given="\n".join([state.goal, *asked]))
     return traced if state.work.data else Citations(sources=traced.sources)
-
-
-def partner(state: State, name: str) -> str:
-    now = message_in_work(state, name)
-    return now.by if now else PERSON

@@ -18,5 +18,7 @@ WAY = Way(
     thinks=ROLES,
     result_text=answer_text,
     delivers=wants_work,
+    told_environment=True,
+    delivers_only_checked=True,
     teams=(TEAM,),
 )

@@ -1,6 +1,6 @@
 """The autocoder's members: the runner that reasons, and the coder that chooses an action by a tool call."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -45,13 +45,19 @@ from septet.domain.runs import DIAGNOSTIC_PURPOSES, Screen
 from septet.domain.state import State, Turn
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Model, Record
-from septet.team.briefing import environment_section, remarks_section, run_section, wishes_section
+from septet.team.briefing import (
+    environment_section,
+    remarks_section,
+    run_section,
+    unusual_environment_section,
+    wishes_section,
+)
 from septet.team.context import ActionOffer, Context, code_in_prompt, compose_prompt, context_of
 from septet.team.layouts import is_foreign, is_made_by_run
 from septet.team.reviews import review_text
 from septet.tools.actions import file_actions
 from septet.tools.reading import reading_tools
-from septet.tools.registry import Toolbox, known_tools
+from septet.tools.registry import Toolbox, allowed_tools, known_tools, with_others
 from septet.ways.autocoder.choices import ActionChoice, common_parameters, read_action, unfit
 from septet.ways.autocoder.policy import diagnose
 from septet.ways.iterate.briefing import told_runs
@@ -90,14 +96,15 @@ def act_prompt(
     member: RoleSpec, state: State, context: Context, readers: Collection[str] = ()
 ) -> tuple[Message, ...]:
     """The messages for the coder: first the part that never changes, then the situation."""
+    small = member.form == "small"
     parts = [compose_prompt(SITUATION, context)]
     if readers:
         parts.append(UNSHOWN.format(join_words(list(readers))))
     if state.plan.current is not None:
         parts.insert(0, f"# Plan\n{open_plan_text(state.plan.current)}")
-    if member.form != "small":
+    if not small:
         parts += failures_section(state)
-    parts += environment_section(state)
+    parts += unusual_environment_section(state) if small else [environment_section(state)]
     notes = [f"v{version.number}: {version.note}" for version in state.work.versions if version.note]
     if notes:
         parts.append("# What was done so far\n" + "\n".join(notes[-TOLD_STEPS:]))
@@ -112,7 +119,7 @@ def act_prompt(
             [compose_prompt(prompt_text("septet.ways.autocoder", "coder"), context), member.instructions],
         )
     )
-    shown = window(state) if member.form != "small" else ()
+    shown = () if small else window(state)
     return (Message(role="system", text=head), Message(role="user", text="\n\n".join(parts), images=shown))
 
 
@@ -253,12 +260,13 @@ def faults_of(texts: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class ActingCoder:
-    """The coder of the loop: its model, and the actions that it chooses from."""
+    """The coder of the loop: its model, the actions that it chooses from, and the tools of MCP servers."""
 
     spec: RoleSpec
     model: Model
     run_context: RunContext
     actions: Toolbox
+    server_tools: Callable[[], Awaitable[Toolbox]]
 
 
 def action_agent(coder: ActingCoder) -> Agent:
@@ -272,7 +280,10 @@ def action_agent(coder: ActingCoder) -> Agent:
             await run_context.write_newest(state)
             return None
         context = await context_now(state, run_context, coder.actions)
-        readers = readers_for(coder.spec, state, context)
+        readers = with_others(
+            readers_for(coder.spec, state, context),
+            allowed_tools(await coder.server_tools(), coder.spec.role),
+        )
         said, state = await latest_answer(coder, state, record, context, readers)
         while is_reading(said, readers):
             state = await answer_readers(state, record, said, run_context, readers)
@@ -315,7 +326,8 @@ async def latest_answer(
         return turn.answers[-1], state
     offers = [tool.offer() for tool in readers.values()]
     offers += [action.offer(common_parameters(state)) for action in coder.actions.values()]
-    messages = (*act_prompt(coder.spec, state, context, readers), *turn_messages(state))
+    lookers = [name for name, tool in readers.items() if tool.repeatable]  # a server's tools show no files
+    messages = (*act_prompt(coder.spec, state, context, lookers), *turn_messages(state))
     said = await ask_model(coder.spec, coder.model, coder.run_context.bus, state, messages, tuple(offers))
     return said, await record(said)
 
@@ -338,11 +350,13 @@ def turn_messages(state: State) -> Iterator[Message]:
 async def answer_readers(
     state: State, record: Record, said: ModelAnswered, run_context: RunContext, readers: Toolbox
 ) -> State:
-    """Record each call of the answer, look, and record what it gives. Looking again after a crash does no harm."""
+    """Record each call of the answer, look, and record what it gives. Looking again after a crash does no harm; a
+    server's tool is not asked again.
+    """
     for call, is_recorded in unanswered_calls(state, said):
         if not is_recorded:
             state = await record(call)
-        state = await answer_call(state, record, call, run_context, readers, interrupted=False)
+        state = await answer_call(state, record, call, run_context, readers, interrupted=is_recorded)
     return state
 
 
@@ -484,7 +498,9 @@ def member(spec: RoleSpec, context: MemberContext) -> Agent:
             return with_edits_merged(reasoning(spec, run_context), run_context, runs=True)
         case "coder":
             actions = {name: one for name, one in known_tools(file_actions()).items() if one.edits}
-            coder = ActingCoder(spec, context.open_model(spec.model), run_context, actions)
+            coder = ActingCoder(
+                spec, context.open_model(spec.model), run_context, actions, context.server_tools
+            )
             return with_folder_protection(action_agent(coder), run_context)
         case _:
             return team_member(spec, context)

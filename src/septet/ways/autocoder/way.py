@@ -32,5 +32,6 @@ WAY = Way(
     needs=("planner", "runner", "coder", "reviewer"),
     may_have=("proxy",),
     rounds_used=versions_written,
+    told_environment=True,
     teams=(TEAM,),
 )

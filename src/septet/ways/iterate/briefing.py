@@ -20,6 +20,7 @@ from septet.team.briefing import (
     file_blocks,
     remarks_section,
     run_section,
+    unusual_environment_section,
     wishes_in_turn,
     wishes_section,
 )
@@ -41,20 +42,24 @@ MOST_PICTURES = 3
 
 def briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Message, ...]:
     """The messages for this member's next answer: first the part that never changes, then the rest."""
+    small = member.form == "small"
     sections = {"planner": planner_sections, "coder": coder_sections, "reviewer": reviewer_sections}
-    if member.form == "small":
+    if small:
         sections |= {"coder": small_coder_sections, "reviewer": small_reviewer_sections}
-    parts = sections[member.role](state, sources) + environment_section(state) + facts_section(state)
+    parts = sections[member.role](state, sources)
+    if member.role != "reviewer":
+        parts += unusual_environment_section(state) if small else [environment_section(state)]
+    parts += facts_section(state)
     refused = refusal_messages(member, state)
-    if refused and member.form == "small":
+    if refused and small:
         parts.append(refused[-1].text)
-    part = prompt_text(PACKAGE, f"{member.role}.small" if member.form == "small" else member.role)
+    part = prompt_text(PACKAGE, f"{member.role}.small" if small else member.role)
     head = "\n".join(filter(None, [part, member.instructions]))
-    seen = pictures(state) if member.role == "reviewer" and member.form != "small" else {}
+    seen = pictures(state) if member.role == "reviewer" and not small else {}
     if seen:
         parts.append(f"# Pictures that the program made, as shown\n{', '.join(seen)}")
     said = Message(role="user", text="\n\n".join(parts), images=tuple(seen.values()))
-    return (Message(role="system", text=head), said, *(refused if member.form != "small" else ()))
+    return (Message(role="system", text=head), said, *(() if small else refused))
 
 
 def refusal_messages(member: RoleSpec, state: State) -> tuple[Message, ...]:
@@ -85,8 +90,8 @@ requirement with `check: judged`; a plan that rests on nothing else ends as a cl
 
 AMEND = """\
 # What is wanted now
-The whole plan again: the requirements that it has, word for word, and after them a requirement with a check for each
-new wish. The plan as it is says that its checks show them already, or that nothing was asked for."""
+For each new wish a requirement with a check, in the form of a plan; they are added to the plan, whose requirements stay
+and need not be repeated. Reply `no new requirement` if its checks show the wishes already, or nothing was asked for."""
 STRICT = """\
 # Strict
 Tests that the coder is yet to write prove nothing here: every requirement needs another check, such as an example."""
@@ -101,7 +106,7 @@ def planner_sections(state: State, sources: Sources) -> list[str]:
     if state.team.strict:
         parts.append(STRICT)
     if state.plan.current is not None:
-        parts.append(f"# The plan that the person saw\n{plan_text(state.plan.current)}")
+        parts.append(f"# The plan as it is\n{plan_text(state.plan.current).rstrip()}")
     parts += challenge_section(state) + wishes_section(state)
     if unplanned_wishes(state):
         parts.append(AMEND)
@@ -215,7 +220,7 @@ def goal_section(state: State) -> str:
 
 
 def plan_section(state: State) -> str:
-    return f"# Plan\n{open_plan_text(state.plan.current) if state.plan.current else 'none'}"
+    return f"# Plan\n{open_plan_text(state.plan.current).rstrip() if state.plan.current else 'none'}"
 
 
 def code_section(state: State, sources: Sources) -> str:

@@ -16,6 +16,7 @@ from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Examples, Record
 from septet.team.agreement import Outcomes
 from septet.team.baseline import mending_plan, tests_to_mend
+from septet.team.challenges import unrecorded_challenge
 from septet.team.floor import repeated_tries
 from septet.ways.iterate.best_of_n import Trials, best_of_n_agent
 from septet.ways.iterate.replies import role_agent
@@ -32,10 +33,10 @@ def member(spec: RoleSpec, context: MemberContext) -> Agent:
         case "exemplar":
             return exemplar_agent(context.examples())
         case "runner":
-            runner = runner_agent(spec, context.run_context, context.early_baseline)
+            runner = runner_agent(spec, context.run_context)
             return with_folder_protection(runner, context.run_context, runs=True)
         case "coder":
-            return with_folder_protection(coder(spec, context), context.run_context)
+            return with_folder_protection(with_challenge(coder(spec, context)), context.run_context)
         case "planner":
             usual = with_runnable_checks(spec, speaker(spec, context), context.run_context)
             return with_evident_plan(usual, context.run_context)
@@ -127,6 +128,29 @@ def exemplar_agent(examples: Examples) -> Agent:
         if found is None:
             return given
         return replace(given, code=found.code, source=found.source, title=found.title)
+
+    return turn
+
+
+def with_challenge(usual: Agent) -> Agent:
+    """The usual agent; after its version, the challenge of a check that its reply holds too is recorded."""
+
+    async def turn(state: State, record: Record) -> Event | None:
+        newest = state
+
+        async def recording(event: Event) -> State:
+            nonlocal newest
+            newest = await record(event)
+            return newest
+
+        last = await usual(state, recording)
+        written = isinstance(last, VersionWritten)
+        killed = last is None and newest.floor.turn is not None and newest.floor.turn.closed
+        challenge = unrecorded_challenge(newest) if written or killed else None
+        if challenge is None or last is None:
+            return challenge or last
+        await record(last)
+        return challenge
 
     return turn
 

@@ -8,7 +8,7 @@ from septet.agents.replies import PartRefused, files_sent, keep_file, one_answer
 from septet.domain.events import Event, ModelAnswered, PlanProposed, ReviewGiven, VersionWritten
 from septet.domain.files import tree_of
 from septet.domain.messages import Message
-from septet.domain.plans import Plan, Refusal, parse_plan
+from septet.domain.plans import Plan, Refusal, parse_amendment, parse_plan
 from septet.domain.reviews import FindingAnswer
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
@@ -16,9 +16,11 @@ from septet.errors import BadConfig
 from septet.ports import Agent, Blobs, Bus, Model, Record
 from septet.team.challenges import (
     amendment_refusal,
+    challenge_refusal,
     parse_challenge_decision,
     plan_with_other_check,
     read_challenge,
+    unplanned_wishes,
 )
 from septet.team.evidence import remarks_in_turn, rests_on_own_tests, shortcomings
 from septet.team.layouts import deleted_after
@@ -73,7 +75,10 @@ async def propose_plan(state: State, text: str, blobs: Blobs) -> Event | Refusal
 
 def read_plan(state: State, text: str) -> Plan | Refusal:
     again = state.talk.refused_reply is not None
-    return parse_small_plan(state.goal, text, lenient=again) if is_json_reply(text) else parse_plan(text)
+    if is_json_reply(text):
+        return parse_small_plan(state.goal, text, lenient=again)
+    current = state.plan.current if unplanned_wishes(state) else None
+    return parse_amendment(text, current) if current else parse_plan(text)
 
 
 def strict_refusal(state: State, plan: Plan) -> Refusal | None:
@@ -109,10 +114,12 @@ async def write_version(state: State, text: str, blobs: Blobs) -> Event | Refusa
         else await files_sent(state, text, blobs, refused, parses=True)
     )
     if isinstance(sent, Refusal):
-        return read_challenge(state, "coder", text) or sent
+        only_words = not isinstance(sent, PartRefused)
+        return (read_challenge(state, "coder", text) if only_words else None) or sent
     earlier = last_reply(state, "coder", skip=text) if refused else ""
     answers = answers_to(state.work.reviews[-1] if state.work.reviews else None, earlier, text)
-    if silence := unanswered_refusal(state, text, answers):
+    silence = unanswered_refusal(state, text, answers)
+    if silence := silence or (None if refused else challenge_refusal(state, text)):
         return PartRefused(
             reason=f"{silence.reason}\n\nThe files are kept: they need not come again.",
             kept=tuple([await keep_file(file, blobs) for file in sent]),

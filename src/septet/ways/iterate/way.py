@@ -37,5 +37,6 @@ WAY = Way(
     has_reviews=True,
     takes_baseline=True,
     delivers_only_checked=True,
+    told_environment=True,
     teams=(TEAM,),
 )

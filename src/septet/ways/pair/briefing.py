@@ -85,7 +85,7 @@ def pair_briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Mes
     """The member's role prompt, then the task and as much of the conversation as fits."""
     parts = [
         f"# Task\n{state.goal}",
-        *environment_section(state),
+        environment_section(state),
         *conversation_lines(state),
         *task_checks_section(state),
         *edited_files_section(state, sources),

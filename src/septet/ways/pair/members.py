@@ -13,6 +13,7 @@ from septet.agents.runner import (
     open_base_checks,
     open_controls,
     possible_controls,
+    program_of,
     provide,
     set_up,
     waits,
@@ -170,7 +171,7 @@ async def check_task(member: RoleSpec, state: State, record: Record, run_context
     if not state.work.runs[0].result.succeeded:
         return
     tested = any(isinstance(item.check, TestsPass) for item in state.plan.items)
-    controls = possible_controls(await sources(state, run_context.blobs))
+    controls = possible_controls(await program_of(state, run_context.blobs, run_context.scratch))
     while planned := next_run(state, controls) if tested else next_command(state):
         state = await one_run(member.name, state, record, run_context, planned)
     for item in state.plan.items:

@@ -24,5 +24,6 @@ WAY = Way(
     thinks=("manager", "coder"),
     needs=("manager", "coder", "runner"),
     may_have=("proxy", "exemplar"),
+    told_environment=True,
     teams=(TEAM,),
 )

@@ -25,5 +25,6 @@ WAY = Way(
     needs=("planner",),
     may_have=("proxy",),
     rounds_used=plans_proposed,
+    told_environment=True,
     teams=(TEAM,),
 )

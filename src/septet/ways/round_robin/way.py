@@ -8,4 +8,5 @@ WAY = Way(
     floor=taking_turns,
     member=members_of("septet.ways.iterate"),
     thinks=("planner", "coder", "reviewer"),
+    may_have=("planner", "coder", "runner", "reviewer", "proxy", "exemplar"),
 )
