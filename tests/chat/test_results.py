@@ -81,6 +81,10 @@ def test_what_only_the_coders_own_tests_show_is_not_said_to_have_passed_all_chec
     own = chat([*planned(), *shown, done])
     assert status(own) == "done; only the coder's own tests show P1; the coder knew every example of P2"
     assert (result_of(own).status, result_of(own).exit_code) == ("done", 0)
+    assert result_of(own).reservations == (
+        "only the coder's own tests show P1",
+        "the coder knew every example of P2",
+    )
 
     def told(check: CommandSucceeds) -> str:
         both = replace(

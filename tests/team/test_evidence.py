@@ -22,7 +22,7 @@ from septet.domain.plans import CommandSucceeds, Requirement, plan_digest
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec
 from septet.team.context import context_of
-from septet.team.evidence import evidence_report, is_done, run_tests, shortcomings
+from septet.team.evidence import evidence_report, is_done, reservations, run_tests, shortcomings
 from septet.team.floor import End, Move, Speak
 from septet.team.reviews import ParsedReview, judge_review
 from septet.team.small_form import review_from_evidence
@@ -65,6 +65,22 @@ def test_a_wish_is_a_line_of_the_table_that_prevents_done_until_a_new_version_wa
     assert next_after(accepted) == End(reason="done", detail="every check passed")
     assert wish_line(chat(accepted))[2:] == (True, "accepted by the reviewer")
     assert "✓  W1 make it blue, please" in report_table(chat(accepted))
+    assert "only the reviewer's judgement shows W1" in reservations(chat(accepted))
+
+
+def test_a_wish_that_the_planner_gave_a_check_does_not_rest_on_the_review() -> None:
+    def told(*added: Requirement) -> list[str]:
+        changed = [*RESUMED, *version(2, "b"), TurnOpened(speaker="planner")]
+        plan = replace(PLAN, items=(*PLAN.items, *added))
+        return reservations(
+            chat([*changed, PlanProposed(plan=plan), *ran(2, "b", green=True), *reviewed(2, accept=True)])
+        )
+
+    blue = CommandSucceeds(command="python add.py --colour", prints="blue", held=True)
+    assert "only the reviewer's judgement shows W1" in told()
+    assert "only the reviewer's judgement shows P3 and W1" in told(Requirement(id="P3", text="it is blue"))
+    shown = told(Requirement(id="P3", text="it is blue", check=blue), Requirement(id="P4", text="it is blue"))
+    assert not any("judgement" in one for one in shown)
 
 
 def test_the_same_code_again_does_nothing_for_a_wish() -> None:

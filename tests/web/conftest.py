@@ -78,12 +78,16 @@ def enter(page: Page, web: Web, path: str = "/") -> None:
 LOST_MODULE = "Failed to fetch dynamically imported module"
 
 
+SERVER_GONE = ("ERR_CONNECTION_RE", "ERR_CONTENT_LENGTH_MISMATCH", "ERR_EMPTY_RESPONSE")
+"""Before a request, in the middle of an answer, before it."""
+
+
 def listen(page: Page) -> list[str]:
     """What goes wrong in a page: errors, warnings and broken rules; a server that is away is no fault."""
     troubles: list[str] = []
 
     def logged(message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning") and "ERR_CONNECTION_RE" not in message.text:
+        if message.type in ("error", "warning") and not any(gone in message.text for gone in SERVER_GONE):
             troubles.append(f"{message.type}: {message.text}")
 
     def failed(error: Error) -> None:

@@ -85,7 +85,7 @@ def test_the_first_page(page: Page, clock: tuple[Web, str], axe: str) -> None:
 def test_each_tab_of_the_workbench(page: Page, clock: tuple[Web, str], axe: str) -> None:
     web, chat = clock
     enter(page, web, f"/chat/{chat}")
-    expect(page.get_by_text("✓ Done; only the coder's own tests show P1")).to_be_visible()
+    expect(page.get_by_text("✓ Done, all checks passed")).to_be_visible()
     for number, name in enumerate(TABS, start=1):
         page.keyboard.press(str(number))
         expect(page.get_by_role("tab", selected=True)).to_contain_text(name)
@@ -157,7 +157,7 @@ def test_on_a_phone(browser: Browser, clock: tuple[Web, str], axe: str) -> None:
     page = context.new_page()
     troubles = listen(page)
     enter(page, web, f"/chat/{chat}")
-    expect(page.get_by_text("✓ Done; only the coder's own tests show P1")).to_be_visible()
+    expect(page.get_by_text("✓ Done, all checks passed")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     expect(page.locator(".chip")).to_have_text("done")
     expect(page.locator(".spending")).to_contain_text("$0.00")

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from difflib import unified_diff
 
+import msgspec
+
 from septet.chat.export import base_text, challenge_words, package_text, tool_text
 from septet.chat.results import control_text, ending_or_counts, run_outcome
-from septet.common.text import pluralize
+from septet.common.text import clip, pluralize
 from septet.domain.events import (
     AnswerGiven,
     BaseEvent,
@@ -31,7 +33,7 @@ from septet.domain.events import (
     WorkAccepted,
 )
 from septet.domain.files import FileChange
-from septet.domain.plans import Plan, check_text, plan_text, requirements_of
+from septet.domain.plans import CommandSucceeds, ExampleHolds, Plan, check_text, plan_text, requirements_of
 from septet.domain.runs import CONTROLS
 from septet.domain.state import State
 from septet.team.reviews import review_text
@@ -54,11 +56,11 @@ def progress_line(event: Event, verbose: bool = False) -> Words:
     """Who did what, briefly; nothing for what a watcher need not know."""
     match event:
         case RunFinished():
-            return run_line(event)
+            return ("", "") if is_told_by_evidence(event) and not verbose else run_line(event)
         case VersionWritten():
             return version_line(event)
-        case EvidenceFound(passed=passed, item=item, check=check, detail=detail):
-            return "runner", f"✓ {item} {detail}" if passed else f"✗ {item} {check_text(check)}: {detail}"
+        case EvidenceFound():
+            return "runner", evidence_line(event)
         case ReviewGiven():
             return "reviewer", review_text(event)
         case ModelAnswered(role=role, answer=answer):
@@ -101,7 +103,7 @@ def tool_line(
         case SnapshotTaken():
             return tool_text(event)
         case ToolCalled(by=by, name=name, arguments=arguments):
-            return by, f"{name} {arguments if verbose else arguments[:100]}"
+            return by, f"{name} {arguments if verbose else subject(arguments)}".rstrip()
         case ToolAnswered(text=text, failed=failed, changes=changes):
             brief = changed_lines(text, changes) if changes else last_nonempty_line(text)
             brief = text.partition("\n")[0] if event.shown else brief
@@ -157,6 +159,27 @@ def version_line(event: VersionWritten) -> Words:
     return who, f"version {event.number}: {files}" + (f"\n{event.note}" if event.note else "")
 
 
+def is_told_by_evidence(run: RunFinished) -> bool:
+    """Whether the line of the evidence says all there is to say of a run: a check that went well, or its controls."""
+    if run.purpose == "check":
+        return run_outcome(run).good
+    return run.purpose in ("hollow check", "check on base")
+
+
+def evidence_line(event: EvidenceFound) -> str:
+    """What was looked at, and what was seen."""
+    match event.check:
+        case ExampleHolds(call=call, value=value) if event.passed:
+            seen = f"{call} gives {value}"
+        case ExampleHolds(held=False):
+            seen = event.detail
+        case CommandSucceeds(command=command) if event.passed:
+            seen = f"{command}: {event.detail}"
+        case _:
+            seen = f"{check_text(event.check)}: {event.detail}"
+    return f"{'✓' if event.passed else '✗'} {event.item} {seen}"
+
+
 def run_line(event: RunFinished) -> Words:
     result = event.result
     if event.purpose in CONTROLS or event.purpose == "check on base":
@@ -175,9 +198,25 @@ def changed_lines(diff: str, changes: Sequence[FileChange]) -> str:
     """The files that a tool changed, and how much."""
     lines = [line for line in diff.splitlines() if not line.startswith(("+++", "---"))]
     added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
-    return (
-        f"{', '.join(change.path for change in changes)}: {pluralize(added, 'line')} added, {removed} removed"
-    )
+    if not added and not removed:  # a picture, say
+        return ", ".join(
+            f"{change.path}: {change.kind}, {pluralize(change.size, 'byte')}" for change in changes
+        )
+    paths = ", ".join(change.path for change in changes)
+    return f"{paths}: {pluralize(added, 'line')} added, {removed} removed"
+
+
+LONGEST_SUBJECT = 80
+
+
+def subject(arguments: str) -> str:
+    """What a call is about: the first short text of its arguments, usually a path; not why it is made."""
+    try:
+        values = msgspec.json.decode(arguments, type=dict[str, object])
+    except msgspec.DecodeError:  # what a model sends may be anything
+        return clip(" ".join(arguments.split()), LONGEST_SUBJECT)
+    texts = (value for key, value in values.items() if isinstance(value, str) and key != "reasoning")
+    return next((text for text in texts if len(text) <= LONGEST_SUBJECT and text.isprintable()), "")
 
 
 def last_nonempty_line(text: str) -> str:

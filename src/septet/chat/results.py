@@ -1,6 +1,6 @@
 """The result of a chat as data and as text: status, evidence table, spending, summary."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from textwrap import fill, wrap
 
@@ -100,7 +100,8 @@ class ProofCost(Value, omit_defaults=False):
 class Result(Value, omit_defaults=False):
     """`status` is how the chat ended, or `unfinished`; `exit_code` is that of the command line.
 
-    `members` is what each member used.
+    `members` is what each member used. `reservations` is what a chat that is done does not show: all checks passed only
+    if there are none.
     """
 
     chat: str
@@ -115,6 +116,7 @@ class Result(Value, omit_defaults=False):
     members: Mapping[str, Spending]
     answer: str = ""
     proof: ProofCost | None = None
+    reservations: tuple[str, ...] = ()
     type: str = "result"
 
 
@@ -148,6 +150,7 @@ def result_of(state: State) -> Result:
         members=state.spending.members,
         answer=state.talk.answer.text if state.talk.answer else "",
         proof=proof_cost(state) if state.work.runs else None,
+        reservations=tuple(reservations(state)) if status == "done" else (),
     )
 
 
@@ -300,9 +303,10 @@ def report_table(state: State, width: int = 120) -> str:
     lines = evidence_report(state)
     if not lines or state.work.version is None:
         return ""
+    rows = report_rows(lines, state.work.version.number)
     if width < NARROW_WIDTH:
-        return "\n".join([*(narrow_row(line, width) for line in lines), *suite_notes(state)])
-    rows = [TABLE_HEADER, *(report_row(line, state.work.version.number) for line in lines)]
+        return "\n".join([*(narrow_row(row, width) for row in rows), *suite_notes(state)])
+    rows = [TABLE_HEADER, *rows]
     available = max(60, width) - 30
     wide, middle = available * 2 // 5, available // 3
     max_widths = [1, wide, middle, 10, available - wide - middle, 7]
@@ -319,9 +323,9 @@ NARROW_WIDTH = 80
 """Below it the columns of the table would break words into pieces: each requirement gets lines of its own."""
 
 
-def narrow_row(line: EvidenceLine, width: int) -> str:
+def narrow_row(row: tuple[str, ...], width: int) -> str:
     """A requirement and, indented below it, its check and what shows it."""
-    mark, requirement, check, author, evidence, _ = report_row(line, 0)
+    mark, requirement, check, author, evidence, _ = row
     cells = [(f"{mark}  ", requirement), ("   ", check), ("   ", f"{evidence} · by {author}")]
     return "\n".join(
         fill(text, max(20, width), initial_indent=indent, subsequent_indent="   ", break_on_hyphens=False)
@@ -344,11 +348,20 @@ def columns(cells: tuple[str, ...], widths: list[int]) -> str:
     )
 
 
-def report_row(line: EvidenceLine, version: int) -> tuple[str, ...]:
+def report_rows(lines: Sequence[EvidenceLine], version: int) -> list[tuple[str, ...]]:
+    """A row a check; a requirement with several checks is named in the first of its rows only."""
+    before = ["", *(line.item.text for line in lines)]
+    return [
+        report_row(line, version, is_new=line.item.text != text)
+        for line, text in zip(lines, before, strict=False)
+    ]
+
+
+def report_row(line: EvidenceLine, version: int, *, is_new: bool) -> tuple[str, ...]:
     item = line.item
     return (
         "✓" if line.is_met else "✗",
-        f"{item.id} {item.text}",
+        f"{item.id} {item.text}" if is_new else item.id,
         check_text(item.check),
         author_text(line),
         line.detail,

@@ -217,7 +217,9 @@ class Wish(Value):
     said: int
     version: int = 0
     planned: bool = False
-    """The planner has given it requirements with checks."""
+    """The planner has looked at it."""
+    checked: bool = False
+    """The planner has given it a check, which is not a judgement."""
 
 
 class Challenge(Value):

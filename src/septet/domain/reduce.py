@@ -63,7 +63,17 @@ from septet.domain.events import (
 )
 from septet.domain.facts import apply_change
 from septet.domain.files import ANY, FileRef
-from septet.domain.plans import Author, Challenge, Check, Plan, Wish, check_text, plan_digest, signature
+from septet.domain.plans import (
+    Author,
+    Challenge,
+    Check,
+    Judged,
+    Plan,
+    Wish,
+    check_text,
+    plan_digest,
+    signature,
+)
 from septet.domain.runs import DIAGNOSTIC_PURPOSES
 from septet.domain.state import Base, FloorState, PlanState, Spending, SpendingState, State, Turn, WorkState
 from septet.domain.teams import Budget
@@ -225,14 +235,13 @@ def reduce_plan(state: State, event: PlanProposed) -> State:
     plan = event.plan
     checks = {item.id: item.check for item in plan.items}
     before = {item.id: item.check for item in state.plan.items}
-    opened_at = state.floor.turn.opened_at if state.floor.turn else state.seq
     proposed = replace(
         state.plan,
         current=plan,
         approved=event.by == "manager" or (state.plan.approved and state.plan.current == plan),
         met_before={},
         authors=check_authors(state, plan, event.by),
-        wishes=tuple(replace(one, planned=one.planned or one.said < opened_at) for one in state.plan.wishes),
+        wishes=plan_wishes(state, plan),
         challenges=tuple(
             decide(one, event.by, stands=True, reason="the check is in the new plan too")
             for one in state.plan.challenges
@@ -243,6 +252,19 @@ def reduce_plan(state: State, event: PlanProposed) -> State:
         return replace(state, plan=proposed)
     same_run = state.plan.current is not None and state.plan.current.run == plan.run
     return replace(state, plan=proposed, work=forget_checks(state.work, checks, same_run=same_run))
+
+
+def plan_wishes(state: State, plan: Plan) -> tuple[Wish, ...]:
+    """The planner has looked at the wishes that it had read. They are checked if as many requirements got a check."""
+    opened_at = state.floor.turn.opened_at if state.floor.turn else state.seq
+    known = [(item.text, item.check) for item in state.plan.items]
+    checks = [item for item in plan.items if not isinstance(item.check, Judged)]
+    new = {item.text for item in checks if (item.text, item.check) not in known}
+    read = [one.id for one in state.plan.wishes if not one.planned and one.said < opened_at]
+    return tuple(
+        replace(one, planned=True, checked=len(new) >= len(read)) if one.id in read else one
+        for one in state.plan.wishes
+    )
 
 
 def forget_checks(work: WorkState, checks: Mapping[str, Check], *, same_run: bool) -> WorkState:

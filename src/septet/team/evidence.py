@@ -332,7 +332,7 @@ def rests_on_own_tests(state: State, item: Requirement) -> bool:
 
 
 def reservations(state: State) -> list[str]:
-    """What a person should know who reads that the work is done: what its author alone has shown, or knew."""
+    """What a person should know who reads that the work is done: what only its author showed or knew, or a judge."""
     own = [line.item.id for line in evidence_report(state) if line.is_met and line.own_tests]
     evidence = [state.work.evidence.get(item.id) for item in state.plan.items]
     written = [one.item for one in evidence if one is not None and one.passed and one.written]
@@ -341,8 +341,23 @@ def reservations(state: State) -> list[str]:
         "only the coder's own tests show {}": own,
         "the program has the text that {} looks for written in it": written,
         "the coder knew every example of {}": known,
+        "only the reviewer's judgement shows {}": judged_alone(state),
     }
     return [text.format(join_words(items)) for text, items in found.items() if items]
+
+
+def judged_alone(state: State) -> list[str]:
+    """Requirements and wishes that the reviewer has accepted and no check shows."""
+    shown = {item.text for item in state.plan.items if not is_judged(state, item)}
+    checked = {wish.id for wish in state.plan.wishes if wish.checked}
+    return [
+        line.item.id
+        for line in evidence_report(state)
+        if line.is_met
+        and line.author == "reviewer"
+        and line.item.text not in shown
+        and line.item.id not in checked
+    ]
 
 
 def is_known_example(state: State, item: Requirement) -> bool:

@@ -1,6 +1,7 @@
 """Coder and runner in a group chat that a manager leads: decides who speaks next, and parses the manager's replies."""
 
 import re
+from itertools import takewhile
 
 from septet.common.text import join_words
 from septet.common.values import Value
@@ -53,8 +54,10 @@ def parse_task_checks(text: str) -> Plan | Refusal | None:
         return (
             wrong if isinstance(wrong, Refusal) else Refusal(reason="nobody judges here; name another check")
         )
-    words = [line.strip() for line in text.splitlines() if line.strip() and not CHECK.match(line)]
-    task = words[0] if words else "the task"
+    own = (
+        line.strip() for line in text.strip().splitlines() if not CHECK.match(line) and not NEXT.match(line)
+    )
+    task = " ".join(takewhile(bool, own)) or "the task"
     items = [
         Requirement(id=f"P{number}", text=task, check=one)
         for number, one in enumerate(read, start=1)
