@@ -57,8 +57,8 @@ def run(purpose: Purpose, result: RunResult, about: str = "") -> RunFinished:
     return RunFinished(id="r", purpose=purpose, about=about, command="python a.py", tree="t", result=result)
 
 
-def answered(text: str, **more: bool) -> ToolAnswered:
-    return ToolAnswered(id="1", text=text, **more)
+def answered(text: str, *, failed: bool = False) -> ToolAnswered:
+    return ToolAnswered(id="1", text=text, failed=failed)
 
 
 def evidence(passed: bool) -> EvidenceFound:
@@ -248,4 +248,3 @@ def test_of_a_member_without_tools_calls_are_told_as_they_always_are() -> None:
     assert tool_work(CALL, replace(TOOLS, members=())) == ("coder", "read {}")
     started = ChatStarted(goal="g", team=TOOLS, workspace="/w")
     assert event_line(None, chat([started]), CALL) == ("coder", "read {}")
-
