@@ -6,23 +6,39 @@ from team.states import PLAN, STARTED, chat, planned, ran, reviewed, said, versi
 
 from septet.chat.results import report_table
 from septet.domain.events import (
+    BaseSurveyed,
     ChatContinued,
     ChatEnded,
     Confirmation,
     Event,
+    EvidenceFound,
     PersonSpoke,
     PlanApproved,
     PlanProposed,
     ReviewGiven,
+    RunFinished,
     TurnOpened,
     VersionWritten,
 )
 from septet.domain.files import FileRef, tree_of
-from septet.domain.plans import CommandSucceeds, Requirement, plan_digest
+from septet.domain.plans import CommandSucceeds, Requirement, TestsPass, plan_digest
+from septet.domain.pytest_report import Outcome, TestCase, TestReport
+from septet.domain.runs import Purpose, RunResult
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec
 from septet.team.context import context_of
-from septet.team.evidence import evidence_report, is_done, run_tests, shortcomings
+from septet.team.evidence import (
+    FOREIGN_REMEDY,
+    NOTHING_CHANGED,
+    earlier_outcome,
+    evidence_report,
+    foreign_text,
+    is_done,
+    other_shortcomings,
+    regressions,
+    run_tests,
+    shortcomings,
+)
 from septet.team.floor import End, Move, Speak
 from septet.team.reviews import ParsedReview, judge_review
 from septet.team.small_form import review_from_evidence
@@ -231,3 +247,86 @@ def test_a_wish_becomes_a_requirement_whose_check_has_to_pass_before_done() -> N
     state = chat(approved)
     assert [line.detail for line in evidence_report(state)][2:] == ["not checked", "not accepted"]
     assert not is_done(chat([*approved, *reviewed(2, accept=True)]))
+
+
+REPOSITORY = BaseSurveyed(kind="git", root="/p", tests="pytest", tests_source="pyproject.toml")
+
+
+def suite(tree: str, purpose: Purpose, **outcomes: Outcome) -> RunFinished:
+    cases = tuple(TestCase(id=f"test_add.py::{name}", outcome=how) for name, how in outcomes.items())
+    result = RunResult(exit_code=0, tests=TestReport(cases=cases))
+    return RunFinished(id=purpose, purpose=purpose, command="pytest", tree=tree, result=result)
+
+
+@pytest.mark.parametrize(
+    ("base", "now", "found", "author"),
+    [
+        ({"sum": "failed"}, {"sum": "passed"}, {"sum": "passed"}, "repository"),
+        ({"sum": "failed"}, {"sum": "passed", "own": "passed"}, {"sum": "passed"}, "repository"),
+        ({"sum": "passed"}, {"sum": "passed", "own": "passed"}, {"sum": "passed"}, "coder"),
+        ({"sum": "passed"}, {"sum": "passed"}, {"sum": "passed"}, "repository"),
+        ({"sum": "failed"}, {"sum": "passed"}, {"sum": "failed"}, "coder"),
+        ({"sum": "failed"}, {"sum": "passed"}, {}, "coder"),
+        ({"sum": "failed"}, {"sum": "passed"}, None, "coder"),
+    ],
+)
+def test_the_repositorys_tests_show_a_requirement_where_they_pass_as_they_were_found(
+    base: dict[str, Outcome], now: dict[str, Outcome], found: dict[str, Outcome] | None, author: str
+) -> None:
+    written = version(1, "a")
+    changed = written[-1]
+    assert isinstance(changed, VersionWritten)
+    plan = replace(PLAN, items=(replace(PLAN.items[0], check=TestsPass(target="test_add.py")),))
+    before: list[Event] = [
+        STARTED,
+        REPOSITORY,
+        PlanProposed(plan=plan),
+        suite("", "baseline", **base),
+        *written,
+    ]
+    runs = [suite(changed.tree, "tests", **now)]
+    runs += [] if found is None else [suite(changed.tree, "tests as found", **found)]
+    assert evidence_report(chat([*before, *runs]))[0].author == author
+
+
+def test_what_only_the_folder_has_is_the_repositorys_and_an_empty_folder_has_nothing() -> None:
+    program = FileRef(path="add.py", sha256="a", size=9)
+    written = VersionWritten(number=1, files=(program,), tree=tree_of((program,)))
+    for survey, author in ((REPOSITORY, "repository"), (replace(REPOSITORY, kind="empty"), "coder")):
+        state = chat([STARTED, survey, *planned()[1:], written])
+        assert evidence_report(state)[0].author == author
+
+
+def test_a_requirement_that_an_earlier_version_met_and_this_one_does_not_is_a_regression() -> None:
+    first = [*planned(), *version(1, "a"), *ran(1, "a", green=True)]
+    second = [*first, *version(2, "b"), *ran(2, "b", green=False)]
+    assert [earlier_outcome(chat(first), item) for item in ("P1", "P2")] == [None, None]
+    assert regressions(chat(first)) == []
+    assert [line.item.id for line in regressions(chat(second))] == ["P1"]
+    assert [earlier_outcome(chat(second), item) for item in ("P1", "P2")] == [True, True]
+    third = chat([*second, *version(3, "c")])
+    assert [earlier_outcome(third, item) for item in ("P1", "P2")] == [False, True]
+    never = [*planned(), *version(1, "a"), *ran(1, "a", green=False), *version(2, "b")]
+    assert regressions(chat([*never, *ran(2, "b", green=False)])) == [], "no version met it"
+
+
+def test_tests_of_a_package_from_elsewhere_are_said_to_be_so() -> None:
+    told = foreign_text(TestReport(foreign=("add is that of /usr/lib", "x")))
+    assert told == f"add is that of /usr/lib and not from the workspace ({FOREIGN_REMEDY})"
+
+
+def test_what_no_requirement_tells_is_told_apart_and_else_that_nothing_notices_the_change() -> None:
+    unseen = [
+        replace(one, held_before=True) if isinstance(one, EvidenceFound) else one
+        for one in ran(1, "a", green=True)
+    ]
+    begun = [STARTED, REPOSITORY, *planned()[1:], suite("", "baseline", test_sum="passed"), *version(1, "a")]
+    state = chat([*begun, *unseen])
+    assert other_shortcomings(state) == shortcomings(state) == [NOTHING_CHANGED]
+    unmet = [
+        replace(one, passed=False) if isinstance(one, EvidenceFound) and one.item == "P2" else one
+        for one in unseen
+    ]
+    state = chat([*begun, *unmet])
+    assert other_shortcomings(state) == []
+    assert shortcomings(state) == ["P2 is not met (exit 0, prints '5')"]
