@@ -6,8 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from septet.chat.example_sources import examples_in
+from septet.chat.example_sources import examples_in, failures, from_chat
+from septet.domain.events import (
+    ChatEnded,
+    ChatStarted,
+    Recorded,
+    RunFinished,
+    VersionWritten,
+    WorkAccepted,
+)
+from septet.domain.files import FileRef, tree_of
+from septet.domain.runs import Purpose, RunResult
 from septet.errors import BadUsage
+from septet.stores.memory import MemoryBlobs
+from septet.ways.table import TEAMS
+
+pytestmark = pytest.mark.anyio
 
 CELLS = [{"cell_type": "markdown", "source": ["# Plot a line"]}, {"cell_type": "code", "source": ["plot(x)"]}]
 ANSWER = {"title": "Reverse a list", "text": "how?", "code": "a[::-1]", "source": "qa/1"}
@@ -56,3 +70,26 @@ def test_a_source_tells_where_to_look(tmp_path: Path) -> None:
 def test_what_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(BadUsage, match="does not exist"):
         examples_in(tmp_path / "absent")
+
+
+async def test_a_finished_chat_is_learnt_from_with_the_errors_that_it_overcame() -> None:
+    blobs = MemoryBlobs()
+    code = FileRef(path="add.py", sha256=await blobs.put(b"x = 1\n"), size=6)
+    written = VersionWritten(number=1, files=(code,), tree=tree_of((code,)))
+    error = "ValueError: " + "x" * 288
+
+    def failed(number: int, purpose: Purpose = "run") -> RunFinished:
+        ended = RunResult(exit_code=1, stderr=error.replace("x", "abc"[number], 1))
+        return RunFinished(id=f"{number}", purpose=purpose, command="c", tree="", result=ended)
+
+    fine = RunFinished(id="9", purpose="run", command="c", tree="", result=RunResult(exit_code=0))
+    runs = [failed(0), failed(0), failed(1), failed(2, "hollow check"), fine]
+    started = ChatStarted(goal="g" * 201, team=TEAMS["iterate"], workspace="/w")
+    accepted = [WorkAccepted(), ChatEnded(reason="accepted")]
+    log = [
+        Recorded(chat="c", seq=seq, at=0.0, event=event)
+        for seq, event in enumerate([started, *runs, written, *accepted], start=1)
+    ]
+    errors = failures(log)
+    assert errors == [error.replace("x", letter, 1) for letter in "ab"]
+    assert await from_chat(log, blobs) == [], "only what ended done is learnt from"

@@ -107,3 +107,10 @@ def test_of_many_chats_with_a_prefix_some_are_named(count: int, end: str) -> Non
     with pytest.raises(BadUsage) as refused:
         find_name("zzz", names)
     assert refused.value.remedy == "see septet list"
+
+
+def test_a_good_name_stays_as_it_is_and_of_a_bad_one_the_beginning_is_quoted() -> None:
+    assert checked_name("clock-abc") == "clock-abc"
+    with pytest.raises(BadUsage) as refused:
+        checked_name("X" * 90)
+    assert refused.value.cause == f"'{'X' * 80}' is not a valid name for a chat"

@@ -261,3 +261,11 @@ def test_the_answer_is_part_of_the_result() -> None:
     given = AnswerGiven(by="clerk", text="42", ground="certain")
     assert result_of(chat([STARTED, given])).answer == "42"
     assert result_of(chat([STARTED])).answer == ""
+
+
+def test_on_a_narrow_screen_each_requirement_has_lines_of_its_own() -> None:
+    state = chat([*planned(), *version(1, "a"), *ran(1, "a", green=True)])
+    lines = ["✓  P1 add gives the sum", "   tests test_add.py::test_sum", "   1 passed · by coder only"]
+    assert report_table(state, 79).splitlines()[:3] == lines
+    assert not report_table(state, 80).startswith(lines[0])
+    assert max(map(len, report_table(state, 5).splitlines())) > 5, "a word is not broken"

@@ -182,3 +182,22 @@ def test_a_chat_that_cannot_be_read_is_listed_as_damaged() -> None:
     assert (listed.status, listed.detail, listed.reason) == (*["the log of 'c' is damaged"] * 2, "damaged")
     assert (listed.versions, listed.met, listed.items) == (0, 0, 0)
     assert (listed.started, listed.changed) == (1.0, 2.0)
+
+
+class DamagedStore(MemoryStore):
+    async def read(self, chat: str, after: int = 0) -> Sequence[Recorded]:
+        if chat == "bad":
+            raise LogDamaged("the log of 'bad' is damaged", "restore it")
+        return await super().read(chat, after)
+
+
+async def test_a_list_with_a_damaged_chat_shows_the_others_and_says_which_one_it_is() -> None:
+    store = DamagedStore()
+    for chat in ("good", "bad"):
+        await store.append(chat, ChatStarted(goal="g", team=TEAM, workspace="/w"), after=0)
+    listed = await Summaries(store).newest()
+    assert [(one.chat, one.phase) for one in listed] == [("bad", "damaged"), ("good", "going")]
+
+
+async def test_a_search_for_nothing_finds_nothing(store: CountingStore, index: IndexFile) -> None:
+    assert await SearchIndex(store, index).find(" ") == []

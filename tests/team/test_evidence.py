@@ -21,7 +21,7 @@ from septet.domain.events import (
     VersionWritten,
 )
 from septet.domain.files import FileRef, tree_of
-from septet.domain.plans import CommandSucceeds, Requirement, TestsPass, plan_digest
+from septet.domain.plans import Check, CommandSucceeds, Judged, Requirement, TestsPass, plan_digest
 from septet.domain.pytest_report import Outcome, TestCase, TestReport
 from septet.domain.runs import Purpose, RunResult
 from septet.domain.state import State
@@ -30,10 +30,14 @@ from septet.team.context import context_of
 from septet.team.evidence import (
     FOREIGN_REMEDY,
     NOTHING_CHANGED,
+    baseline_problems,
+    control_doubts,
     earlier_outcome,
     evidence_report,
     foreign_text,
     is_done,
+    is_examined,
+    is_only_judged,
     other_shortcomings,
     regressions,
     run_tests,
@@ -308,6 +312,68 @@ def test_a_requirement_that_an_earlier_version_met_and_this_one_does_not_is_a_re
     assert [earlier_outcome(third, item) for item in ("P1", "P2")] == [False, True]
     never = [*planned(), *version(1, "a"), *ran(1, "a", green=False), *version(2, "b")]
     assert regressions(chat([*never, *ran(2, "b", green=False)])) == [], "no version met it"
+
+
+@pytest.mark.parametrize(
+    ("now", "found", "problems"),
+    [
+        ({"one": "passed", "two": "passed"}, None, []),
+        ({"two": "passed"}, None, ["1 test that passed before is gone (test_add.py::one)"]),
+        ({}, None, ["2 tests that passed before are gone (test_add.py::one)"]),
+        (
+            {"one": "passed", "two": "passed"},
+            {"one": "passed", "two": "failed"},
+            ["1 test that passed before fails as it was found (test_add.py::two)"],
+        ),
+        (
+            {"one": "passed", "two": "passed"},
+            {"one": "failed", "two": "failed"},
+            ["2 tests that passed before fail as they were found (test_add.py::one)"],
+        ),
+    ],
+)
+def test_tests_of_the_base_that_are_gone_or_fail_are_counted_and_the_first_is_named(
+    now: dict[str, Outcome], found: dict[str, Outcome] | None, problems: list[str]
+) -> None:
+    written = version(1, "a")
+    changed = written[-1]
+    assert isinstance(changed, VersionWritten)
+    before = [STARTED, REPOSITORY, suite("", "baseline", one="passed", two="passed"), *written]
+    runs = [suite(changed.tree, "tests", **now)]
+    runs += [] if found is None else [suite(changed.tree, "tests as found", **found)]
+    assert baseline_problems(chat([*before, *runs])) == problems
+
+
+def judged_plan(*checks: Check) -> list[Event]:
+    items = [
+        Requirement(id=f"P{number}", text=f"t{number}", check=one) for number, one in enumerate(checks, 1)
+    ]
+    plan = replace(PLAN, items=tuple(items))
+    return [STARTED, PlanProposed(plan=plan), PlanApproved(plan=plan_digest(plan))]
+
+
+def test_what_only_a_person_can_judge_needs_no_evidence_and_all_else_does() -> None:
+    command = CommandSucceeds(command="python add.py 2 3", prints="5")
+    shown = [*version(1, "a"), *ran(1, "a", green=True)]
+    both = chat([*judged_plan(Judged(), command), *shown])
+    assert is_examined(both)
+    assert not is_only_judged(both)
+    unseen = [one for one in shown if not isinstance(one, EvidenceFound)]
+    assert not is_examined(chat([*judged_plan(Judged(), command), *unseen]))
+    judged = chat([*judged_plan(Judged(), Judged()), *unseen])
+    assert is_examined(judged)
+    assert is_only_judged(judged)
+    assert not is_only_judged(chat([*judged_plan(command), *shown]))
+
+
+def test_tests_that_notice_a_program_without_its_functions_leave_no_doubt() -> None:
+    green = [*planned(), *version(1, "a"), *ran(1, "a", green=True)]
+    assert control_doubts(chat(green), "test_add.py") == []
+    tree = chat(green).work.files
+    hollow = replace(suite(tree_of(tree), "tests alone", test_sum="passed"), about="hollow")
+    assert control_doubts(chat([*green, hollow]), "test_add.py") == [
+        "they pass with functions that do nothing, so they prove nothing"
+    ]
 
 
 def test_tests_of_a_package_from_elsewhere_are_said_to_be_so() -> None:

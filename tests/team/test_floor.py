@@ -11,6 +11,7 @@ from septet.domain.events import (
     Event,
     ExampleGiven,
     ModelAnswered,
+    PackagesWanted,
     PersonSpoke,
     PlanApproved,
     PlanProposed,
@@ -23,6 +24,7 @@ from septet.domain.events import (
     WorkAccepted,
 )
 from septet.domain.messages import Answer, Usage
+from septet.domain.packages import MissingPackages, Policy
 from septet.domain.plans import plan_digest
 from septet.domain.runs import RunResult
 from septet.domain.teams import Budget
@@ -310,3 +312,11 @@ def test_who_stands_for_the_person_may_have_any_name() -> None:
     asked = question(chat([*seen, TurnOpened(speaker="ada", role="proxy")]))
     assert asked is not None
     assert asked.kind == "review"
+
+
+@pytest.mark.parametrize(("policy", "speaker"), [("ask", "proxy"), ("auto", "runner"), ("off", "runner")])
+def test_the_person_is_asked_about_packages_only_where_the_team_asks(policy: Policy, speaker: str) -> None:
+    asking = replace(TEAM, packages=policy)
+    wanted = PackagesWanted(missing=MissingPackages(distributions=("numpy",)))
+    state = chat([replace(STARTED, team=asking), *V1[1:], wanted])
+    assert floor_for(asking, asking.budget)(state) == Speak(speaker=speaker)
