@@ -2,7 +2,7 @@
 
 import pytest
 
-from septet.domain.files import FileRef, belongs_to_tests, main_of
+from septet.domain.files import ANY, FileRef, Layout, WorkspaceDelta, belongs_to_tests, main_of
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,16 @@ def test_the_file_that_starts_the_program_is_the_named_one_or_main_or_the_first_
 ) -> None:
     found = main_of([FileRef(path=path, sha256="", size=0) for path in paths], run, {".kt": "kotlinc"})
     assert (found.path if found else "") == main
+
+
+def test_a_file_is_replaced_if_it_is_not_there_or_as_the_team_expects_it() -> None:
+    layout = Layout(replaceable={"a.py": ("1",), "b.py": (ANY,)})
+    assert [layout.may_replace("a.py", digest) for digest in ("", "1", "2")] == [True, True, False]
+    assert layout.may_replace("b.py", "2")
+    assert not layout.may_replace("c.py", "1")
+    assert Layout().may_replace("c.py", "1"), "all may be replaced"
+
+
+def test_a_change_of_a_base_names_what_it_writes_and_deletes() -> None:
+    written = FileRef(path="a.py", sha256="", size=0)
+    assert WorkspaceDelta(files=(written,), deleted=("b.py",), leftovers=("c",)).paths == {"a.py", "b.py"}

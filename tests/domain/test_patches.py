@@ -34,6 +34,7 @@ def test_a_diff_gives_the_other_text_however_much_is_shown_around_its_lines(
 
 
 TEXT = "a\nb\nc\nb\nd"
+TEXT_LINES: list[str] = [*"abcbd"]
 
 
 @pytest.mark.parametrize(
@@ -55,15 +56,15 @@ TEXT = "a\nb\nc\nb\nd"
     ],
 )
 def test_lines_are_replaced_where_they_stand_once_or_where_the_diff_says(change: Hunk, after: str) -> None:
-    found = apply_hunks(TEXT.split("\n"), [change])
+    found = apply_hunks(TEXT_LINES, [change])
     assert (found.reason.removeprefix("these lines are ") if isinstance(found, Refusal) else found) == after
 
 
 def test_a_later_place_moves_by_what_was_added_before_it() -> None:
     grown = [Hunk(old=("a",), new=("a", "a2", "a3"), line=1), Hunk(old=("b",), new=("x",), line=4)]
-    assert apply_hunks(TEXT.split("\n"), grown) == "a\na2\na3\nb\nc\nx\nd"
+    assert apply_hunks(TEXT_LINES, grown) == "a\na2\na3\nb\nc\nx\nd"
     less = [Hunk(old=("a",), new=(), line=1), Hunk(old=("b",), new=("x",), line=4)]
-    assert apply_hunks(TEXT.split("\n"), less) == "b\nc\nx\nd"
+    assert apply_hunks(TEXT_LINES, less) == "b\nc\nx\nd"
     assert apply_hunks([""], [Hunk(old=(), new=("x",))]) == "x\n"
 
 
