@@ -5,7 +5,7 @@ import json
 import pytest
 from team.states import chat, planned, ran, reviewed, said, version
 
-from septet.chat.audit import FAILURE_MODES, Suspicion, audit_log, audit_text, read_messages
+from septet.chat.audit import FAILURE_MODES, Suspicion, audit_log, audit_text, read_messages, sentence_around
 from septet.domain.codec import encode
 from septet.domain.events import ChatEnded, Event, Recorded, ReplyRefused, ReviewGiven, TurnOpened
 from septet.errors import BadUsage
@@ -214,3 +214,15 @@ def test_a_reply_that_could_not_be_used_shows_by_its_reason_what_went_wrong(
     other = said("reviewer", "the rest of the code, all tests pass")
     shown = signs_of(said("coder", words), other, ReplyRefused(role="coder", reason=reason))
     assert shown == [(mode, "coder", why) for mode, why in signs]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("I assume so. Well.", "I assume so"),
+        ("Well. I assume so\nand on", "I assume so"),
+        ("Well\nNow I assume so.", "Now I assume so"),
+    ],
+)
+def test_the_sentence_that_says_it_is_quoted(text: str, sentence: str) -> None:
+    assert sentence_around(text, text.index("assume")) == sentence

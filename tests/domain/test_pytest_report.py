@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from septet.domain.pytest_report import (
     MAX_CASES,
     ItemCollected,
+    PhaseEnded,
     TestCase,
     TestReport,
     build_test_report,
@@ -157,3 +159,12 @@ def test_of_other_tests_only_the_end_is_known() -> None:
 def test_a_report_that_is_too_long_for_a_log_is_not_complete(count: int, complete: bool) -> None:
     report = build_test_report((ItemCollected(id=f"t{number}") for number in range(count)), complete=True)
     assert (report.complete, len(report.cases)) == (complete, MAX_CASES)
+
+
+def test_the_seconds_of_all_phases_of_a_test_are_added_and_rounded() -> None:
+    phases = [PhaseEnded(id="t", when=when, raised="", reported="passed", seconds=0.11111) for when in WHEN]
+    (case,) = build_test_report([ItemCollected(id="t"), *phases], complete=True).cases
+    assert case == TestCase(id="t", outcome="passed", phase="setup", seconds=0.3333)
+
+
+WHEN: tuple[Literal["setup", "call", "teardown"], ...] = ("setup", "call", "teardown")

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from septet.domain.base import DeliveredFile, FileState
 from septet.domain.events import (
+    BaseMoved,
     BaseSurveyed,
     ChatStarted,
     Delivered,
@@ -194,3 +195,11 @@ def test_after_a_delivery_the_folder_holds_what_was_written_and_not_what_was_in_
     branched = of(survey, started, replace(done, branch="b")).base
     assert branched is not None
     assert branched.moved == {}
+
+
+def test_what_the_person_changes_meanwhile_is_remembered_and_conflicts_are_the_newest() -> None:
+    one, other = FileState(path="a", sha256="1"), FileState(path="b", sha256="2")
+    survey = BaseSurveyed(kind="git", root="/p")
+    base = of(survey, BaseMoved(changed=(one,), conflicts=("a",)), BaseMoved(changed=(other,))).base
+    assert base is not None
+    assert (base.moved, base.conflicts) == ({"a": one, "b": other}, ())

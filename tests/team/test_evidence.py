@@ -21,7 +21,7 @@ from septet.domain.events import (
     VersionWritten,
 )
 from septet.domain.files import FileRef, tree_of
-from septet.domain.plans import Check, CommandSucceeds, Judged, Requirement, TestsPass, plan_digest
+from septet.domain.plans import Check, CommandSucceeds, Judged, Mends, Requirement, TestsPass, plan_digest
 from septet.domain.pytest_report import Outcome, TestCase, TestReport
 from septet.domain.runs import Purpose, RunResult
 from septet.domain.state import State
@@ -43,6 +43,7 @@ from septet.team.evidence import (
     run_tests,
     shortcomings,
 )
+from septet.team.evidence import test_problems as suite_problems
 from septet.team.floor import End, Move, Speak
 from septet.team.reviews import ParsedReview, judge_review
 from septet.team.small_form import review_from_evidence
@@ -396,3 +397,24 @@ def test_what_no_requirement_tells_is_told_apart_and_else_that_nothing_notices_t
     state = chat([*begun, *unmet])
     assert other_shortcomings(state) == []
     assert shortcomings(state) == ["P2 is not met (exit 0, prints '5')"]
+
+
+def test_a_check_that_mends_the_repositorys_tests_is_the_repositorys() -> None:
+    plan = replace(PLAN, items=(Requirement(id="P1", text="t", check=Mends(target="test_a.py")),))
+    assert evidence_report(chat([STARTED, PlanProposed(plan=plan)]))[0].author == "repository"
+
+
+@pytest.mark.parametrize(
+    ("code", "problems"),
+    [(0, []), (1, ["the test run did not end well"])],
+)
+def test_tests_that_pass_in_a_run_that_does_not_end_well_are_a_problem(
+    code: int, problems: list[str]
+) -> None:
+    written = version(1, "a")
+    changed = written[-1]
+    assert isinstance(changed, VersionWritten)
+    tests = suite(changed.tree, "tests", sum="passed")
+    ended = replace(tests, result=replace(tests.result, exit_code=code))
+    assert suite_problems(chat([STARTED, *written, ended])) == problems
+    assert suite_problems(chat([STARTED, *written])) == ["no test ran"]

@@ -5,11 +5,18 @@ from hashlib import sha256
 from msgspec.structs import replace
 from team.states import chat, planned
 
-from septet.domain.events import BaseSurveyed, Event, RunFinished, TurnOpened, VersionWritten
+from septet.domain.events import BaseSurveyed, Event, RunFinished, SnapshotTaken, TurnOpened, VersionWritten
 from septet.domain.files import FileChange, FileRef, WorkspaceDelta, tree_of
 from septet.domain.runs import RunResult
 from septet.domain.state import State
-from septet.team.layouts import deleted_after, is_foreign, is_made_by_run, layout_of, workspace_delta
+from septet.team.layouts import (
+    deleted_after,
+    first_snapshot,
+    is_foreign,
+    is_made_by_run,
+    layout_of,
+    workspace_delta,
+)
 
 
 def digest(text: str) -> str:
@@ -107,3 +114,9 @@ def test_what_was_deleted_from_a_base_stays_deleted_until_it_is_written_again() 
     assert deleted_after(begun, kept, ["x.py", "a.py"]) == ("x.py",)
     later = chat([survey, replace(version(1, {}), deleted=("y.py", "a.py"))])
     assert deleted_after(later, kept, ["x.py"]) == ("x.py", "y.py")
+
+
+def test_the_first_snapshot_is_that_of_the_beginning() -> None:
+    first, second = (SnapshotTaken(number=number, manifest="m", entries=0) for number in (1, 2))
+    assert first_snapshot(chat([first, second])) == first
+    assert first_snapshot(chat([])) is None
