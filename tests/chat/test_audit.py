@@ -3,11 +3,22 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 from team.states import chat, planned, ran, reviewed, said, version
 
 from septet.chat.audit import FAILURE_MODES, Suspicion, audit_log, audit_text, read_messages, sentence_around
 from septet.domain.codec import encode
-from septet.domain.events import ChatEnded, Event, Recorded, ReplyRefused, ReviewGiven, TurnOpened
+from septet.domain.events import (
+    ChatEnded,
+    Event,
+    EvidenceFound,
+    Recorded,
+    ReplyRefused,
+    ReviewGiven,
+    TurnOpened,
+    VersionWritten,
+)
+from septet.domain.reviews import FindingAnswer
 from septet.errors import BadUsage
 
 ASK = "Write a function that parses dates in ISO form, and test it."
@@ -226,3 +237,21 @@ def test_a_reply_that_could_not_be_used_shows_by_its_reason_what_went_wrong(
 )
 def test_the_sentence_that_says_it_is_quoted(text: str, sentence: str) -> None:
     assert sentence_around(text, text.index("assume")) == sentence
+
+
+def test_what_the_coder_says_to_findings_is_held_against_what_the_checks_show() -> None:
+    answers = tuple(
+        FindingAnswer(finding=f"F{number}", answer=how)
+        for number, how in enumerate(("fixed", "refused", "unanswered", "fixed"), start=1)
+    )
+    opened, words, written = version(1, "a")
+    assert isinstance(written, VersionWritten)
+    answered = replace(written, answers=answers)
+    assert signs_of(opened, words, answered) == [("2.5", "coder", "says nothing to F3")]
+    assert signs_of(opened, words, replace(written, answers=answers[:2])) == []
+    failed = next(one for one in ran(1, "a", green=False) if isinstance(one, EvidenceFound))
+    instead = f"P1 is not met ({failed.detail})"
+    assert signs_of(opened, words, answered, failed)[1:] == [
+        ("2.6", "coder", f"says that F1, F4 is fixed: {instead}"),
+        ("2.5", "coder", f"refuses F2: {instead}"),
+    ]

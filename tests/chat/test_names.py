@@ -114,3 +114,8 @@ def test_a_good_name_stays_as_it_is_and_of_a_bad_one_the_beginning_is_quoted() -
     with pytest.raises(BadUsage) as refused:
         checked_name("X" * 90)
     assert refused.value.cause == f"'{'X' * 80}' is not a valid name for a chat"
+
+
+def test_a_name_has_three_words_of_the_goal_at_most() -> None:
+    assert next(new_names("clock bars midi piano")).startswith("clock-bars-midi-")
+    assert len(next(new_names("clock bars midi piano"))) == len("clock-bars-midi-abc")

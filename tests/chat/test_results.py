@@ -269,3 +269,12 @@ def test_on_a_narrow_screen_each_requirement_has_lines_of_its_own() -> None:
     assert report_table(state, 79).splitlines()[:3] == lines
     assert not report_table(state, 80).startswith(lines[0])
     assert max(map(len, report_table(state, 5).splitlines())) > 5, "a word is not broken"
+
+
+def test_the_table_gives_each_column_what_the_width_leaves_and_is_empty_without_a_version() -> None:
+    assert report_table(chat(planned())) == ""
+    long = replace(PLAN, items=(replace(PLAN.items[0], text="word " * 60), PLAN.items[1]))
+    begun: list[Event] = [STARTED, PlanProposed(plan=long), PlanApproved(plan=plan_digest(long))]
+    state = chat([*begun, *version(1, "a"), *ran(1, "a", green=True)])
+    rule = report_table(state, 120).splitlines()[1]
+    assert [len(part) for part in rule.split("  ")] == [1, 36, 30, 10, 18, 7]

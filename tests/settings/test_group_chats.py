@@ -5,7 +5,12 @@ from pathlib import Path
 import pytest
 
 from septet.errors import BadConfig
-from septet.settings.group_chats import client_environment, parse_group_chat, read_group_chat, without_models
+from septet.settings.group_chats import (
+    client_environment,
+    parse_group_chat,
+    read_group_chat,
+    without_models,
+)
 from septet.settings.team_files import load_team
 
 AS_IT_STANDS = Path(__file__).parent.parent / "scripts" / "group_chat.yaml"
@@ -136,3 +141,8 @@ def test_on_many_machines_the_chat_names_no_models() -> None:
     team = parse_group_chat("client_config: {model: m, api_key: k}", "c.yaml").team
     assert [member.model for member in team.members] == [("openai/m",), ("openai/m",), ()]
     assert {member.model for member in without_models(team).members} == {()}
+
+
+def test_one_round_is_enough() -> None:
+    team = parse_group_chat("group_chat_manager: {max_rounds: 1}", "c.yaml").team
+    assert team.budget.rounds == 1

@@ -415,3 +415,11 @@ def test_a_teams_own_command_is_one_test_whose_outcome_is_its_exit_code() -> Non
     assert not compared_tests(late).complete
     own = ChatStarted(goal="g", team=replace(STARTED.team, tests="make"), workspace="/w")
     assert named_to_mend(chat([replace(own, goal="fix test_a.py"), SURVEY])) == ()
+
+
+def test_an_old_log_tells_what_pytest_printed_and_a_command_with_a_report_is_believed() -> None:
+    printed = RunResult(exit_code=1, stdout=f"=== short test summary info ===\nPASSED {A}\nFAILED {B} - x\n")
+    old = compared_tests(state_of(None, run(printed)))
+    assert (old.passed, old.failed) == ((A,), (B,))
+    reported = state_of(result(ALL), run(report(a="passed", b="failed")), survey=COMMAND)
+    assert compared_tests(reported) == report(a="passed", b="failed")

@@ -32,6 +32,7 @@ from septet.team.evidence import (
     NOTHING_CHANGED,
     baseline_problems,
     control_doubts,
+    doubts,
     earlier_outcome,
     evidence_report,
     foreign_text,
@@ -42,6 +43,7 @@ from septet.team.evidence import (
     regressions,
     run_tests,
     shortcomings,
+    surviving_controls,
 )
 from septet.team.evidence import test_problems as suite_problems
 from septet.team.floor import End, Move, Speak
@@ -418,3 +420,43 @@ def test_tests_that_pass_in_a_run_that_does_not_end_well_are_a_problem(
     ended = replace(tests, result=replace(tests.result, exit_code=code))
     assert suite_problems(chat([STARTED, *written, ended])) == problems
     assert suite_problems(chat([STARTED, *written])) == ["no test ran"]
+
+
+def test_tests_without_a_program_prove_nothing_unless_the_program_was_there() -> None:
+    test = FileRef(path="test_add.py", sha256="t", size=9)
+    only = VersionWritten(number=1, files=(test,), tree=tree_of((test,)))
+    assert doubts(chat([STARTED, only])) == ["there are tests and no program, so they prove nothing"]
+    assert doubts(chat([replace(STARTED, existing=True), only])) == []
+    assert doubts(chat([STARTED, *version(1, "a")])) == []
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        (RunResult(exit_code=1), []),
+        (RunResult(exit_code=0), ["the tests pass with functions that do nothing, so they prove nothing"]),
+        (RunResult(exit_code=1, stopped_by="time"), []),
+    ],
+)
+def test_tests_that_pass_with_functions_that_do_nothing_are_doubted(
+    result: RunResult, told: list[str]
+) -> None:
+    written = version(1, "a")
+    changed = written[-1]
+    assert isinstance(changed, VersionWritten)
+    hollow = replace(suite(changed.tree, "tests alone"), about="hollow", result=result)
+    assert doubts(chat([STARTED, *written, hollow])) == told
+
+
+def test_a_control_on_which_no_test_of_the_target_ran_or_one_failed_is_no_survivor() -> None:
+    written = version(1, "a")
+    changed = written[-1]
+    assert isinstance(changed, VersionWritten)
+
+    def survivors(**outcomes: Outcome) -> set[str]:
+        control = replace(suite(changed.tree, "tests alone", **outcomes), about="hollow")
+        return surviving_controls(chat([STARTED, *written, control]), "test_add.py")
+
+    assert survivors(one="passed", two="passed") == {"hollow"}
+    assert survivors(one="passed", two="failed") == set()
+    assert survivors() == set()
