@@ -5,6 +5,8 @@ from html import escape
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
+from team.states import STARTED, planned, ran, reviewed, version
 
 from septet.chat.example_sources import examples_in, failures, from_chat
 from septet.domain.events import (
@@ -93,3 +95,21 @@ async def test_a_finished_chat_is_learnt_from_with_the_errors_that_it_overcame()
     errors = failures(log)
     assert errors == [error.replace("x", letter, 1) for letter in "ab"]
     assert await from_chat(log, blobs) == [], "only what ended done is learnt from"
+
+
+async def test_each_file_of_a_chat_that_ended_done_is_an_example() -> None:
+    class AnyBlobs(MemoryBlobs):
+        async def get(self, address: str) -> bytes:
+            return address.encode()
+
+    first = [*planned(), *version(1, "a"), *ran(1, "a", green=False), *reviewed(1, accept=False)]
+    second = [*version(2, "b"), *ran(2, "b", green=True), *reviewed(2, accept=True), ChatEnded(reason="done")]
+    events = [replace(STARTED, goal="g" * 201), *first[1:], *second]
+    log = [Recorded(chat="c", seq=seq, at=0.0, event=event) for seq, event in enumerate(events, start=1)]
+    found = await from_chat(log, AnyBlobs())
+    assert [(one.code, one.source) for one in found] == [
+        ("b", "chat c, v2, add.py"),
+        ("t", "chat c, v2, test_add.py"),
+    ]
+    assert {(one.title, one.text) for one in found} == {("g" * 200, "; ".join(failures(log)))}
+    assert failures(log)

@@ -448,6 +448,17 @@ def test_tests_that_pass_with_functions_that_do_nothing_are_doubted(
     assert doubts(chat([STARTED, *written, hollow])) == told
 
 
+def test_where_it_is_not_known_how_tests_end_without_the_program_that_is_said() -> None:
+    written = version(1, "a")
+    changed = written[-1]
+    assert isinstance(changed, VersionWritten)
+    stopped = RunResult(exit_code=1, stopped_by="time")
+    alone = replace(suite(changed.tree, "tests alone"), result=stopped)
+    assert doubts(chat([STARTED, *written, alone])) == [
+        "whether the tests fail without the program is unknown: the run was stopped by the time limit"
+    ]
+
+
 def test_a_control_on_which_no_test_of_the_target_ran_or_one_failed_is_no_survivor() -> None:
     written = version(1, "a")
     changed = written[-1]
