@@ -2,12 +2,14 @@
 
 python scripts/mutants.py --seed N --count 60 --minutes 8    as far as the time goes; again, and it goes on
 python scripts/mutants.py --seed N --count 60 --list         say which ones, and run nothing
+python scripts/mutants.py --seed N --packages team,chat      of these packages alone
 
 A mutant is one comparison, condition, operator, constant or result changed in place; the file is put back whatever
 happens. Files under version control have to be clean. Mutants are drawn where logic decides, by weight. The tests are
 those that call the changed function (`scripts/touched.py` keeps which), those that mirror its module first, then the
-cheapest, as many as take half a minute of the processor; test files that nothing is kept of are run whole if they
-mirror the module or import it.
+cheapest, as many as take half a minute of the processor. Of a test file that has changed since, what was kept of its
+tests counts as far as they are still there, and if it is near the module it is run whole, as is one that nothing is
+kept of; where few tests are known to call the function, files that import the module anywhere are run as well.
 A survivor is a missing test, or a change that makes no difference: look at it.
 """
 
@@ -20,14 +22,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Literal
 
-from touched import CACHE, Touched, functions_of, is_clean, kept
+from touched import CACHE, Touched, functions_of, is_clean, kept, kept_before
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "septet"
@@ -46,6 +48,8 @@ WEIGHTS = {
 }
 MOST_FILES = 4
 """Tests that mirror a module, and tests beside them that import it: no more files than that, if nothing is kept."""
+FEW_TESTS = 5
+"""If no more tests are known to call a function, others that may do so are run as well."""
 MOST_SECONDS = 20.0
 """Of the processor, as the tests took it when they were recorded."""
 BUSIEST, LONGEST = 180, 1200
@@ -117,13 +121,13 @@ def changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
     """What may stand in a node's place."""
     match node:
         case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in OPPOSITES:
-            yield node, f"{ast.unparse(left)} {OPPOSITES[type(op)]} {ast.unparse(right)}"
+            yield node, f"({ast.unparse(left)}) {OPPOSITES[type(op)]} ({ast.unparse(right)})"
         case ast.BoolOp(op=op, values=values):
             yield node, "(" + f" {OPPOSITES[type(op)]} ".join(f"({ast.unparse(one)})" for one in values) + ")"
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             yield node, f"bool({ast.unparse(operand)})"
         case ast.BinOp(left=left, op=op, right=right) if type(op) in OPPOSITES and not is_text(left, right):
-            yield node, f"({ast.unparse(left)} {OPPOSITES[type(op)]} {ast.unparse(right)})"
+            yield node, f"(({ast.unparse(left)}) {OPPOSITES[type(op)]} ({ast.unparse(right)}))"
         case ast.Constant(value=bool(value)):
             yield node, str(not value)
         case ast.Constant(value=int(value)):
@@ -141,33 +145,42 @@ def is_text(*nodes: ast.expr) -> bool:
     )
 
 
-def draw(seed: int, count: int) -> list[Mutant]:
+def draw(seed: int, count: int, packages: Sequence[str]) -> list[Mutant]:
     """A package by its weight, then a module by its size, then a place: no file has all of them."""
     chance = random.Random(seed)  # noqa: S311  # a sample that can be drawn again
     known = {
-        name: {path: mutants_of(path) for path in sorted((SOURCE / name).rglob("*.py"))} for name in WEIGHTS
+        name: {path: mutants_of(path) for path in sorted((SOURCE / name).rglob("*.py"))} for name in packages
     }
     drawn: dict[str, Mutant] = {}
     while len(drawn) < count:
-        name = chance.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
-        paths = [path for path in known[name] if known[name][path] and tests_of(path)]
+        name = chance.choices(packages, [WEIGHTS[one] for one in packages])[0]
+        paths = [path for path in known[name] if known[name][path]]
         path = chance.choices(paths, [len(known[name][path]) for path in paths])[0]
         one = chance.choice(known[name][path])
         drawn.setdefault(one.text, one)
     return list(drawn.values())
 
 
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
+
+
 def tests_of(path: Path) -> list[Path]:
     """The tests that mirror the module first, then those beside them that import it."""
-    module = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
     folder = ROOT / "tests" / path.relative_to(SOURCE).parts[0]
     mirror = folder / f"test_{path.stem}.py"
-    others = [one for one in sorted(folder.rglob("test_*.py")) if one != mirror and module in one.read_text()]
+    others = [one for one in importing(path, folder) if one != mirror]
     return [*([mirror] if mirror.exists() else []), *others][:MOST_FILES]
 
 
+def importing(path: Path, folder: Path) -> list[Path]:
+    """The tests in a folder that import the module."""
+    module = module_of(path)
+    return [one for one in sorted(folder.rglob("test_*.py")) if module in one.read_text()]
+
+
 class Calls:
-    """Which tests call a function, and what each takes, by what is kept of the test files as they are."""
+    """Which tests call a function, and what each takes, by what is kept of the test files."""
 
     def __init__(self) -> None:
         self._tests: dict[str, dict[str, float]] = {}
@@ -176,26 +189,48 @@ class Calls:
             if (place := kept(path)).exists():
                 self._known.add(path)
                 self._add(json.loads(place.read_text()))
+            elif (before := kept_before(path)) is not None:
+                self._add(json.loads(before.read_text()), functions_in(path))
 
-    def _add(self, touched: Touched) -> None:
+    def _add(self, touched: Touched, still_there: Collection[str] | None = None) -> None:
+        """Of a test file that has changed, functions that are still there, whatever their parameters are now."""
         for test, (seconds, called) in touched["tests"].items():
+            whole = test.partition("[")[0]
+            if still_there is not None and whole.rpartition("::")[2] not in still_there:
+                continue
             for number in called:
-                self._tests.setdefault(touched["functions"][number], {})[test] = seconds
+                tests = self._tests.setdefault(touched["functions"][number], {})
+                if still_there is None:
+                    tests[test] = seconds
+                else:
+                    tests[whole] = tests.get(whole, 0.0) + seconds
 
     def tests(self, mutant: Mutant) -> list[str]:
         """The tests that can notice it, in the order in which they are run, file by file."""
         near = tests_of(mutant.path)
-        found = dict.fromkeys(str(path.relative_to(ROOT)) for path in near if path not in self._known)
+        whole = [path for path in near if path not in self._known]
+        found = dict.fromkeys(map(name_of, whole))
         calling, left = self._tests.get(mutant.function, {}), MOST_SECONDS
-        mirrors = {str(path.relative_to(ROOT)) for path in near}
+        mirrors = {*map(name_of, near)}
         for test in sorted(calling, key=lambda one: (one.partition("::")[0] not in mirrors, calling[one])):
-            if calling[test] <= left:
+            if calling[test] <= left and test.partition("::")[0] not in found:
                 left -= calling[test]
                 found[test] = None
+        if len(found) - len(whole) <= FEW_TESTS:
+            anywhere = [path for path in importing(mutant.path, ROOT / "tests") if path not in self._known]
+            found |= dict.fromkeys(map(name_of, anywhere[:MOST_FILES]))
         files = {
             name: place for place, name in reversed([*enumerate(one.partition("::")[0] for one in found)])
         }
         return sorted(found, key=lambda one: files[one.partition("::")[0]])
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def functions_in(path: Path) -> set[str]:
+    return {name.rpartition(".")[2] for name, _ in functions_of(ast.parse(path.read_text()))}
 
 
 def outcome_of(mutant: Mutant, tests: list[str]) -> Outcome:
@@ -239,20 +274,23 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--count", type=int, default=40)
+    options.add_argument("--packages", default=",".join(WEIGHTS), help="draw from these alone")
     options.add_argument("--minutes", type=float, default=8.0, help="begin no further one after that")
     options.add_argument(
         "--part", default="1/1", help="K/N: every N-th one, from the K-th on: for N checkouts at once"
     )
     options.add_argument("--list", action="store_true", help="say which ones, and run nothing")
     given = options.parse_args()
-    sample = draw(given.seed, given.count)
+    packages = given.packages.split(",")
+    sample = draw(given.seed, given.count, packages)
     if given.list:
         print(*(one.text for one in sample), sep="\n")
         return 0
     if not is_clean():
         sys.exit("src has changes that are not committed: mutants are written over it")
     signal.signal(signal.SIGTERM, end)
-    folder = CACHE / f"sample-{given.seed}-{given.count}"
+    some = "" if given.packages == ",".join(WEIGHTS) else f"-{'-'.join(packages)}"
+    folder = CACHE / f"sample-{given.seed}-{given.count}{some}"
     folder.mkdir(parents=True, exist_ok=True)
     part, parts = map(int, given.part.split("/"))
     places = {one: folder / str(number) for number, one in enumerate(sample, start=1)}

@@ -145,6 +145,13 @@ def kept(path: Path) -> Path:
     return CACHE / f"{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}.{digest}.json"
 
 
+def kept_before(path: Path) -> Path | None:
+    """The newest of what is kept of an earlier form of a test file."""
+    name = kept(path).name.split(".")
+    found = CACHE.glob(".".join([*name[:-2], "*", name[-1]]))
+    return max(found, key=lambda one: one.stat().st_mtime, default=None)
+
+
 class Recorder:
     """A plugin of pytest that notes which functions each test called, in all processes."""
 

@@ -3,11 +3,22 @@
 import json
 
 import pytest
-from team.states import chat, planned, ran, reviewed, version
+from msgspec.structs import replace
+from team.states import chat, planned, ran, reviewed, said, version
 
-from septet.chat.audit import FAILURE_MODES, Suspicion, audit_log, audit_text, read_messages
+from septet.chat.audit import FAILURE_MODES, Suspicion, audit_log, audit_text, read_messages, sentence_around
 from septet.domain.codec import encode
-from septet.domain.events import ChatEnded, Event, Recorded
+from septet.domain.events import (
+    ChatEnded,
+    Event,
+    EvidenceFound,
+    Recorded,
+    ReplyRefused,
+    ReviewGiven,
+    TurnOpened,
+    VersionWritten,
+)
+from septet.domain.reviews import FindingAnswer
 from septet.errors import BadUsage
 
 ASK = "Write a function that parses dates in ISO form, and test it."
@@ -152,3 +163,95 @@ def test_two_messages_are_a_transcript() -> None:
 def test_the_modes_are_the_fourteen() -> None:
     assert len(FAILURE_MODES) == 14
     assert Suspicion(mode="1.1", message=1, who="a", why="b").mode in FAILURE_MODES
+
+
+def signs_of(*events: Event) -> list[tuple[str, str, str]]:
+    """What the last of these events shows."""
+    log = recorded([*planned(), TurnOpened(speaker="coder"), *events])
+    return [(one.mode, one.who, one.why) for one in audit_log(log) if one.message == len(log)]
+
+
+@pytest.mark.parametrize(
+    ("review", "signs"),
+    [
+        (ReviewGiven(version=1, tree="", verdict="revise"), []),
+        (ReviewGiven(version=1, tree="", verdict="accept", green=True), []),
+        (
+            ReviewGiven(version=1, tree="", verdict="revise", green=True),
+            [("1.5", "reviewer", "wants more of what passes every check")],
+        ),
+        (
+            ReviewGiven(version=1, tree="", verdict="accept", overruled="demands more", green=True),
+            [("1.5", "reviewer", "wants more of what passes every check")],
+        ),
+        (ReviewGiven(version=1, tree="", verdict="revise", overruled="demands more"), []),
+        (
+            ReviewGiven(version=1, tree="", verdict="revise", overruled="accepted although P1", green=True),
+            [("3.3", "reviewer", "accepted although P1")],
+        ),
+    ],
+)
+def test_a_review_against_the_evidence_is_seen(
+    review: ReviewGiven, signs: list[tuple[str, str, str]]
+) -> None:
+    assert signs_of(*version(1, "a"), review) == signs
+
+
+@pytest.mark.parametrize(
+    ("reason", "words", "signs"),
+    [
+        ("no answer to F1\nmore", "Here.", [("2.5", "no answer to F1")]),
+        ("revise without a finding", "Here.", [("2.4", "revise without a finding")]),
+        ("say why", "Here.", [("2.4", "say why")]),
+        ("no file", "the rest of the code is as before", [("2.4", "no file")]),
+        ("P1 is not met", "Here.", [("3.1", "P1 is not met")]),
+        ("the newest run did not succeed", "Here.", [("3.1", "the newest run did not succeed")]),
+        ("no file", "Here.\nIs it blue? ", [("2.2", "asks, and nobody hears it: Is it blue?")]),
+        ("no file", "Here.", [("1.2", "no file")]),
+        (
+            "no file",
+            "All tests pass. The task is done.",
+            [
+                ("1.2", "no file"),
+                ("2.6", "says 'All tests pass' and brings nothing"),
+                ("3.1", "says 'task is done' and brings nothing"),
+            ],
+        ),
+    ],
+)
+def test_a_reply_that_could_not_be_used_shows_by_its_reason_what_went_wrong(
+    reason: str, words: str, signs: list[tuple[str, str]]
+) -> None:
+    other = said("reviewer", "the rest of the code, all tests pass")
+    shown = signs_of(said("coder", words), other, ReplyRefused(role="coder", reason=reason))
+    assert shown == [(mode, "coder", why) for mode, why in signs]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("I assume so. Well.", "I assume so"),
+        ("Well. I assume so\nand on", "I assume so"),
+        ("Well\nNow I assume so.", "Now I assume so"),
+    ],
+)
+def test_the_sentence_that_says_it_is_quoted(text: str, sentence: str) -> None:
+    assert sentence_around(text, text.index("assume")) == sentence
+
+
+def test_what_the_coder_says_to_findings_is_held_against_what_the_checks_show() -> None:
+    answers = tuple(
+        FindingAnswer(finding=f"F{number}", answer=how)
+        for number, how in enumerate(("fixed", "refused", "unanswered", "fixed"), start=1)
+    )
+    opened, words, written = version(1, "a")
+    assert isinstance(written, VersionWritten)
+    answered = replace(written, answers=answers)
+    assert signs_of(opened, words, answered) == [("2.5", "coder", "says nothing to F3")]
+    assert signs_of(opened, words, replace(written, answers=answers[:2])) == []
+    failed = next(one for one in ran(1, "a", green=False) if isinstance(one, EvidenceFound))
+    instead = f"P1 is not met ({failed.detail})"
+    assert signs_of(opened, words, answered, failed)[1:] == [
+        ("2.6", "coder", f"says that F1, F4 is fixed: {instead}"),
+        ("2.5", "coder", f"refuses F2: {instead}"),
+    ]

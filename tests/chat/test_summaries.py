@@ -9,10 +9,12 @@ from team.states import PLAN, STARTED, ran, reviewed, version
 
 from septet.chat.index_file import IndexFile, forget_chat, open_index
 from septet.chat.search import BEST, NEWEST, SHOW, SearchIndex
-from septet.chat.summaries import Summaries
+from septet.chat.summaries import Summaries, damaged_summary
 from septet.domain.events import ChatStarted, PersonSpoke, PlanApproved, PlanProposed, Recorded
 from septet.domain.plans import Plan, Requirement, plan_digest
 from septet.domain.teams import TeamSpec
+from septet.errors import LogDamaged
+from septet.ports import ChatHead
 from septet.stores.memory import MemoryStore
 from septet.stores.sqlite import CHANGED, EVENTS, HEAD, HEADS, open_store, open_writer
 from septet.stores.sqlite import NEWEST as NEWEST_EVENT
@@ -171,3 +173,31 @@ async def test_a_judged_requirement_is_met_by_acceptance_in_the_list_too() -> No
         await store.append("add", event, after=None)
     (listed,) = await Summaries(store).newest()
     assert (listed.met, listed.items) == (3, 3)
+
+
+def test_a_chat_that_cannot_be_read_is_listed_as_damaged() -> None:
+    head = ChatHead(chat="c", seq=7, started=1.0, changed=2.0)
+    listed = damaged_summary(head, LogDamaged("the log of 'c' is damaged", "restore it"))
+    assert (listed.chat, listed.goal, listed.phase, listed.seq) == ("c", "c", "damaged", 7)
+    assert (listed.status, listed.detail, listed.reason) == (*["the log of 'c' is damaged"] * 2, "damaged")
+    assert (listed.versions, listed.met, listed.items) == (0, 0, 0)
+    assert (listed.started, listed.changed) == (1.0, 2.0)
+
+
+class DamagedStore(MemoryStore):
+    async def read(self, chat: str, after: int = 0) -> Sequence[Recorded]:
+        if chat == "bad":
+            raise LogDamaged("the log of 'bad' is damaged", "restore it")
+        return await super().read(chat, after)
+
+
+async def test_a_list_with_a_damaged_chat_shows_the_others_and_says_which_one_it_is() -> None:
+    store = DamagedStore()
+    for chat in ("good", "bad"):
+        await store.append(chat, ChatStarted(goal="g", team=TEAM, workspace="/w"), after=0)
+    listed = await Summaries(store).newest()
+    assert [(one.chat, one.phase) for one in listed] == [("bad", "damaged"), ("good", "going")]
+
+
+async def test_a_search_for_nothing_finds_nothing(store: CountingStore, index: IndexFile) -> None:
+    assert await SearchIndex(store, index).find(" ") == []

@@ -9,9 +9,11 @@ from septet.domain.messages import (
     TOKENS_PER_MESSAGE,
     TOKENS_PER_PICTURE,
     Message,
+    Price,
     Request,
     ToolCall,
     ToolOffer,
+    Usage,
     estimate_usage,
     text_tokens,
 )
@@ -73,3 +75,7 @@ def test_the_answer_is_as_long_as_it_may_be_and_nothing_is_cached(request: Reque
 
 def test_a_text_that_is_no_text_at_all_still_counts() -> None:
     assert text_tokens("\ud800" * 6) > 0
+
+
+def test_a_price_is_per_million_tokens_of_each_kind() -> None:
+    assert Price(prompt=2.0, completion=10.0).of(Usage(prompt=500_000, completion=100_000)) == 2.0

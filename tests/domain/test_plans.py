@@ -1,13 +1,17 @@
 """Plans: what is shown is what is parsed is what is saved."""
 
+from typing import NamedTuple
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from septet.domain.plans import (
+    CUSTOM_CHECKS,
     Check,
     CommandSucceeds,
+    CustomCheck,
     FileExists,
     HoldableCheck,
     Judged,
@@ -27,6 +31,7 @@ from septet.domain.plans import (
     parse_plan,
     plan_digest,
     plan_text,
+    without_held,
 )
 
 WORDS = st.from_regex(r"[A-Za-z][\w ,()'/-]{0,40}[A-Za-z)]", fullmatch=True)
@@ -285,3 +290,31 @@ def test_what_a_planner_says_of_a_wish_is_added_to_the_plan(reply: str, texts: l
 
 def test_words_without_a_requirement_are_no_answer_to_a_wish() -> None:
     assert isinstance(parse_amendment("Fine.", AGREED), Refusal)
+
+
+def test_a_kind_of_check_that_a_program_has_added_is_read_and_written_like_any(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(CUSTOM_CHECKS, "melody", Form("melody", "melody FILE: it has a tune"))
+    for text, argument in (("melody a.mid", "a.mid"), ("melody", "")):
+        check = CustomCheck(kind="melody", argument=argument)
+        assert parse_check(text) == check
+        assert check_text(check) == text
+    refused = parse_check("tune a.mid")
+    assert isinstance(refused, Refusal)
+    assert refused.reason.startswith("'check: tune a.mid' is none of: ")
+    assert refused.reason.endswith(" | melody FILE: it has a tune")
+
+
+class Form(NamedTuple):
+    name: str
+    form: str
+
+
+def test_without_what_is_held_back_the_rest_of_a_plan_stays() -> None:
+    known, held = (
+        CommandSucceeds(command="python a.py 1"),
+        CommandSucceeds(command="python a.py 2", held=True),
+    )
+    items = tuple(Requirement(id=f"P{n}", text="t", check=one) for n, one in enumerate((known, held), 1))
+    assert without_held(Plan(items=items, run="python a.py")) == Plan(items=items[:1], run="python a.py")

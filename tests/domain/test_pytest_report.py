@@ -2,12 +2,23 @@
 
 import json
 from collections.abc import Mapping
+from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.domain.pytest_report import TestCase, TestReport, one_case, parse_pytest_report, parse_report
+from septet.domain.pytest_report import (
+    MAX_CASES,
+    ItemCollected,
+    PhaseEnded,
+    TestCase,
+    TestReport,
+    build_test_report,
+    one_case,
+    parse_pytest_report,
+    parse_report,
+)
 from septet.domain.runs import RunResult
 
 OUTPUT = """\
@@ -142,3 +153,18 @@ def test_of_other_tests_only_the_end_is_known() -> None:
     assert one_case("node --test", passed=True, complete=True).passed == ("node --test",)
     assert one_case("node --test", passed=False, complete=True).failed == ("node --test",)
     assert one_case("node --test", passed=False, complete=False).counts == "1 not run"
+
+
+@pytest.mark.parametrize(("count", "complete"), [(MAX_CASES, True), (MAX_CASES + 1, False)])
+def test_a_report_that_is_too_long_for_a_log_is_not_complete(count: int, complete: bool) -> None:
+    report = build_test_report((ItemCollected(id=f"t{number}") for number in range(count)), complete=True)
+    assert (report.complete, len(report.cases)) == (complete, MAX_CASES)
+
+
+def test_the_seconds_of_all_phases_of_a_test_are_added_and_rounded() -> None:
+    phases = [PhaseEnded(id="t", when=when, raised="", reported="passed", seconds=0.11111) for when in WHEN]
+    (case,) = build_test_report([ItemCollected(id="t"), *phases], complete=True).cases
+    assert case == TestCase(id="t", outcome="passed", phase="setup", seconds=0.3333)
+
+
+WHEN: tuple[Literal["setup", "call", "teardown"], ...] = ("setup", "call", "teardown")

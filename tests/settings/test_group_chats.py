@@ -2,10 +2,18 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from septet.errors import BadConfig
-from septet.settings.group_chats import client_environment, parse_group_chat, read_group_chat, without_models
+from septet.settings.group_chats import (
+    ClientForm,
+    client_environment,
+    model_names,
+    parse_group_chat,
+    read_group_chat,
+    without_models,
+)
 from septet.settings.team_files import load_team
 
 AS_IT_STANDS = Path(__file__).parent.parent / "scripts" / "group_chat.yaml"
@@ -136,3 +144,25 @@ def test_on_many_machines_the_chat_names_no_models() -> None:
     team = parse_group_chat("client_config: {model: m, api_key: k}", "c.yaml").team
     assert [member.model for member in team.members] == [("openai/m",), ("openai/m",), ()]
     assert {member.model for member in without_models(team).members} == {()}
+
+
+def test_one_round_is_enough() -> None:
+    team = parse_group_chat("group_chat_manager: {max_rounds: 1}", "c.yaml").team
+    assert team.budget.rounds == 1
+
+
+@pytest.mark.parametrize(
+    ("client", "models"),
+    [
+        ({"model": "m"}, ("openai/m",)),
+        ({"model": "m", "azure_endpoint": "https://x"}, ("azure/m",)),
+        ({"model": "m", "azure_deployment": "d"}, ("azure/d",)),
+        ({}, ()),
+        ({"model": "{your model}"}, ()),
+    ],
+)
+def test_an_address_or_a_deployment_of_azure_chooses_its_wire(
+    client: dict[str, str], models: tuple[str, ...]
+) -> None:
+    form = msgspec.convert(client, ClientForm)
+    assert model_names(form) == models

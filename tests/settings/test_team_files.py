@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from septet.domain.plans import CHECK_FORMS, Plan, parse_plan
 from septet.domain.teams import ALIASES, ROLES, Allowance, Edge, RoleSpec, TeamSpec
@@ -219,3 +220,9 @@ def test_a_manager_is_reached_where_there_is_a_choice(followers: tuple[str, ...]
         RoleSpec(name=name, role="writer", next=(Edge(to="a"),)) for name in sorted({*followers} - {"a"})
     ]
     assert unreachable_member([first, *others, RoleSpec(name="boss", role="manager")]) == unreached
+
+
+def test_only_a_team_with_reviews_can_ask_before_them() -> None:
+    assert check_team(replace(TEAMS["iterate"], consult=True)).consult
+    with pytest.raises(BadConfig, match="has no reviews to ask you before"):
+        check_team(replace(TEAMS["pair"], consult=True))

@@ -5,7 +5,9 @@ import pytest
 from msgspec.structs import replace
 from team.states import GREEN, RED, chat, planned, ran, version
 
-from septet.domain.events import DecisionRecorded, SnapshotTaken
+from septet.domain.events import DecisionRecorded, RunFinished, SnapshotTaken
+from septet.domain.files import FileChange
+from septet.domain.runs import RunResult
 from septet.errors import BadUsage
 from septet.team.context import (
     ACTING,
@@ -16,6 +18,7 @@ from septet.team.context import (
     Context,
     compose_prompt,
     context_of,
+    main_text,
 )
 
 SOURCES = {"add.py": "def add(a, b):\n    return a + b\n", "test_add.py": "x = 1\n", "pkg/b.py": "def f(:\n"}
@@ -134,3 +137,13 @@ def test_of_a_large_project_the_code_is_shown_that_the_situation_is_about() -> N
     assert "## pkg/other1.py" in context_of(told, sources, {}).project_code_formatted
     small = {path: text for path, text in sources.items() if text != filler}
     assert "## pkg/deep/far.py" in context_of(state, small, {}).project_code_formatted
+
+
+def test_what_the_program_did_is_told_with_its_mode_its_end_and_what_it_left() -> None:
+    changes = (FileChange(path="a.png", kind="new", size=1), FileChange(path="b", kind="deleted", size=2))
+    ended = RunResult(exit_code=0, stdout="5\n", changes=changes)
+    main = RunFinished(id="r", purpose="run", command="python a.py", tree="", result=ended)
+    assert main_text(main) == "`python a.py`: succeeded\n5\nit left a.png (1 byte)"
+    shown = replace(main, mode="screen", result=replace(ended, stdout="", changes=()))
+    assert main_text(shown) == "`python a.py` on a screen: succeeded"
+    assert main_text(replace(shown, mode="server")) == "`python a.py` as a server: succeeded"

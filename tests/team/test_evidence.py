@@ -6,23 +6,47 @@ from team.states import PLAN, STARTED, chat, planned, ran, reviewed, said, versi
 
 from septet.chat.results import report_table
 from septet.domain.events import (
+    BaseSurveyed,
     ChatContinued,
     ChatEnded,
     Confirmation,
     Event,
+    EvidenceFound,
     PersonSpoke,
     PlanApproved,
     PlanProposed,
     ReviewGiven,
+    RunFinished,
     TurnOpened,
     VersionWritten,
 )
 from septet.domain.files import FileRef, tree_of
-from septet.domain.plans import CommandSucceeds, Requirement, plan_digest
+from septet.domain.plans import Check, CommandSucceeds, Judged, Mends, Requirement, TestsPass, plan_digest
+from septet.domain.pytest_report import Outcome, TestCase, TestReport
+from septet.domain.runs import Purpose, RunResult
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec
 from septet.team.context import context_of
-from septet.team.evidence import evidence_report, is_done, reservations, run_tests, shortcomings
+from septet.team.evidence import (
+    FOREIGN_REMEDY,
+    NOTHING_CHANGED,
+    baseline_problems,
+    control_doubts,
+    doubts,
+    earlier_outcome,
+    evidence_report,
+    foreign_text,
+    is_done,
+    is_examined,
+    is_only_judged,
+    other_shortcomings,
+    regressions,
+    reservations,
+    run_tests,
+    shortcomings,
+    surviving_controls,
+)
+from septet.team.evidence import test_problems as suite_problems
 from septet.team.floor import End, Move, Speak
 from septet.team.reviews import ParsedReview, judge_review
 from septet.team.small_form import review_from_evidence
@@ -247,3 +271,220 @@ def test_a_wish_becomes_a_requirement_whose_check_has_to_pass_before_done() -> N
     state = chat(approved)
     assert [line.detail for line in evidence_report(state)][2:] == ["not checked", "not accepted"]
     assert not is_done(chat([*approved, *reviewed(2, accept=True)]))
+
+
+REPOSITORY = BaseSurveyed(kind="git", root="/p", tests="pytest", tests_source="pyproject.toml")
+
+
+def suite(tree: str, purpose: Purpose, **outcomes: Outcome) -> RunFinished:
+    cases = tuple(TestCase(id=f"test_add.py::{name}", outcome=how) for name, how in outcomes.items())
+    result = RunResult(exit_code=0, tests=TestReport(cases=cases))
+    return RunFinished(id=purpose, purpose=purpose, command="pytest", tree=tree, result=result)
+
+
+@pytest.mark.parametrize(
+    ("base", "now", "found", "author"),
+    [
+        ({"sum": "failed"}, {"sum": "passed"}, {"sum": "passed"}, "repository"),
+        ({"sum": "failed"}, {"sum": "passed", "own": "passed"}, {"sum": "passed"}, "repository"),
+        ({"sum": "passed"}, {"sum": "passed", "own": "passed"}, {"sum": "passed"}, "coder"),
+        ({"sum": "passed"}, {"sum": "passed"}, {"sum": "passed"}, "repository"),
+        ({"sum": "failed"}, {"sum": "passed"}, {"sum": "failed"}, "coder"),
+        ({"sum": "failed"}, {"sum": "passed"}, {}, "coder"),
+        ({"sum": "failed"}, {"sum": "passed"}, None, "coder"),
+    ],
+)
+def test_the_repositorys_tests_show_a_requirement_where_they_pass_as_they_were_found(
+    base: dict[str, Outcome], now: dict[str, Outcome], found: dict[str, Outcome] | None, author: str
+) -> None:
+    written = version(1, "a")
+    changed = written[-1]
+    assert isinstance(changed, VersionWritten)
+    plan = replace(PLAN, items=(replace(PLAN.items[0], check=TestsPass(target="test_add.py")),))
+    before: list[Event] = [
+        STARTED,
+        REPOSITORY,
+        PlanProposed(plan=plan),
+        suite("", "baseline", **base),
+        *written,
+    ]
+    runs = [suite(changed.tree, "tests", **now)]
+    runs += [] if found is None else [suite(changed.tree, "tests as found", **found)]
+    assert evidence_report(chat([*before, *runs]))[0].author == author
+
+
+def test_what_only_the_folder_has_is_the_repositorys_and_an_empty_folder_has_nothing() -> None:
+    program = FileRef(path="add.py", sha256="a", size=9)
+    written = VersionWritten(number=1, files=(program,), tree=tree_of((program,)))
+    for survey, author in ((REPOSITORY, "repository"), (replace(REPOSITORY, kind="empty"), "coder")):
+        state = chat([STARTED, survey, *planned()[1:], written])
+        assert evidence_report(state)[0].author == author
+
+
+def test_a_requirement_that_an_earlier_version_met_and_this_one_does_not_is_a_regression() -> None:
+    first = [*planned(), *version(1, "a"), *ran(1, "a", green=True)]
+    second = [*first, *version(2, "b"), *ran(2, "b", green=False)]
+    assert [earlier_outcome(chat(first), item) for item in ("P1", "P2")] == [None, None]
+    assert regressions(chat(first)) == []
+    assert [line.item.id for line in regressions(chat(second))] == ["P1"]
+    assert [earlier_outcome(chat(second), item) for item in ("P1", "P2")] == [True, True]
+    third = chat([*second, *version(3, "c")])
+    assert [earlier_outcome(third, item) for item in ("P1", "P2")] == [False, True]
+    never = [*planned(), *version(1, "a"), *ran(1, "a", green=False), *version(2, "b")]
+    assert regressions(chat([*never, *ran(2, "b", green=False)])) == [], "no version met it"
+
+
+@pytest.mark.parametrize(
+    ("now", "found", "problems"),
+    [
+        ({"one": "passed", "two": "passed"}, None, []),
+        ({"two": "passed"}, None, ["1 test that passed before is gone (test_add.py::one)"]),
+        ({}, None, ["2 tests that passed before are gone (test_add.py::one)"]),
+        (
+            {"one": "passed", "two": "passed"},
+            {"one": "passed", "two": "failed"},
+            ["1 test that passed before fails as it was found (test_add.py::two)"],
+        ),
+        (
+            {"one": "passed", "two": "passed"},
+            {"one": "failed", "two": "failed"},
+            ["2 tests that passed before fail as they were found (test_add.py::one)"],
+        ),
+    ],
+)
+def test_tests_of_the_base_that_are_gone_or_fail_are_counted_and_the_first_is_named(
+    now: dict[str, Outcome], found: dict[str, Outcome] | None, problems: list[str]
+) -> None:
+    written = version(1, "a")
+    changed = written[-1]
+    assert isinstance(changed, VersionWritten)
+    before = [STARTED, REPOSITORY, suite("", "baseline", one="passed", two="passed"), *written]
+    runs = [suite(changed.tree, "tests", **now)]
+    runs += [] if found is None else [suite(changed.tree, "tests as found", **found)]
+    assert baseline_problems(chat([*before, *runs])) == problems
+
+
+def judged_plan(*checks: Check) -> list[Event]:
+    items = [
+        Requirement(id=f"P{number}", text=f"t{number}", check=one) for number, one in enumerate(checks, 1)
+    ]
+    plan = replace(PLAN, items=tuple(items))
+    return [STARTED, PlanProposed(plan=plan), PlanApproved(plan=plan_digest(plan))]
+
+
+def test_what_only_a_person_can_judge_needs_no_evidence_and_all_else_does() -> None:
+    command = CommandSucceeds(command="python add.py 2 3", prints="5")
+    shown = [*version(1, "a"), *ran(1, "a", green=True)]
+    both = chat([*judged_plan(Judged(), command), *shown])
+    assert is_examined(both)
+    assert not is_only_judged(both)
+    unseen = [one for one in shown if not isinstance(one, EvidenceFound)]
+    assert not is_examined(chat([*judged_plan(Judged(), command), *unseen]))
+    judged = chat([*judged_plan(Judged(), Judged()), *unseen])
+    assert is_examined(judged)
+    assert is_only_judged(judged)
+    assert not is_only_judged(chat([*judged_plan(command), *shown]))
+
+
+def test_tests_that_notice_a_program_without_its_functions_leave_no_doubt() -> None:
+    green = [*planned(), *version(1, "a"), *ran(1, "a", green=True)]
+    assert control_doubts(chat(green), "test_add.py") == []
+    tree = chat(green).work.files
+    hollow = replace(suite(tree_of(tree), "tests alone", test_sum="passed"), about="hollow")
+    assert control_doubts(chat([*green, hollow]), "test_add.py") == [
+        "they pass with functions that do nothing, so they prove nothing"
+    ]
+
+
+def test_tests_of_a_package_from_elsewhere_are_said_to_be_so() -> None:
+    told = foreign_text(TestReport(foreign=("add is that of /usr/lib", "x")))
+    assert told == f"add is that of /usr/lib and not from the workspace ({FOREIGN_REMEDY})"
+
+
+def test_what_no_requirement_tells_is_told_apart_and_else_that_nothing_notices_the_change() -> None:
+    unseen = [
+        replace(one, held_before=True) if isinstance(one, EvidenceFound) else one
+        for one in ran(1, "a", green=True)
+    ]
+    begun = [STARTED, REPOSITORY, *planned()[1:], suite("", "baseline", test_sum="passed"), *version(1, "a")]
+    state = chat([*begun, *unseen])
+    assert other_shortcomings(state) == shortcomings(state) == [NOTHING_CHANGED]
+    unmet = [
+        replace(one, passed=False) if isinstance(one, EvidenceFound) and one.item == "P2" else one
+        for one in unseen
+    ]
+    state = chat([*begun, *unmet])
+    assert other_shortcomings(state) == []
+    assert shortcomings(state) == ["P2 is not met (exit 0, prints '5')"]
+
+
+def test_a_check_that_mends_the_repositorys_tests_is_the_repositorys() -> None:
+    plan = replace(PLAN, items=(Requirement(id="P1", text="t", check=Mends(target="test_a.py")),))
+    assert evidence_report(chat([STARTED, PlanProposed(plan=plan)]))[0].author == "repository"
+
+
+@pytest.mark.parametrize(
+    ("code", "problems"),
+    [(0, []), (1, ["the test run did not end well"])],
+)
+def test_tests_that_pass_in_a_run_that_does_not_end_well_are_a_problem(
+    code: int, problems: list[str]
+) -> None:
+    written = version(1, "a")
+    changed = written[-1]
+    assert isinstance(changed, VersionWritten)
+    tests = suite(changed.tree, "tests", sum="passed")
+    ended = replace(tests, result=replace(tests.result, exit_code=code))
+    assert suite_problems(chat([STARTED, *written, ended])) == problems
+    assert suite_problems(chat([STARTED, *written])) == ["no test ran"]
+
+
+def test_tests_without_a_program_prove_nothing_unless_the_program_was_there() -> None:
+    test = FileRef(path="test_add.py", sha256="t", size=9)
+    only = VersionWritten(number=1, files=(test,), tree=tree_of((test,)))
+    assert doubts(chat([STARTED, only])) == ["there are tests and no program, so they prove nothing"]
+    assert doubts(chat([replace(STARTED, existing=True), only])) == []
+    assert doubts(chat([STARTED, *version(1, "a")])) == []
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        (RunResult(exit_code=1), []),
+        (RunResult(exit_code=0), ["the tests pass with functions that do nothing, so they prove nothing"]),
+        (RunResult(exit_code=1, stopped_by="time"), []),
+    ],
+)
+def test_tests_that_pass_with_functions_that_do_nothing_are_doubted(
+    result: RunResult, told: list[str]
+) -> None:
+    written = version(1, "a")
+    changed = written[-1]
+    assert isinstance(changed, VersionWritten)
+    hollow = replace(suite(changed.tree, "tests alone"), about="hollow", result=result)
+    assert doubts(chat([STARTED, *written, hollow])) == told
+
+
+def test_where_it_is_not_known_how_tests_end_without_the_program_that_is_said() -> None:
+    written = version(1, "a")
+    changed = written[-1]
+    assert isinstance(changed, VersionWritten)
+    stopped = RunResult(exit_code=1, stopped_by="time")
+    alone = replace(suite(changed.tree, "tests alone"), result=stopped)
+    assert doubts(chat([STARTED, *written, alone])) == [
+        "whether the tests fail without the program is unknown: the run was stopped by the time limit"
+    ]
+
+
+def test_a_control_on_which_no_test_of_the_target_ran_or_one_failed_is_no_survivor() -> None:
+    written = version(1, "a")
+    changed = written[-1]
+    assert isinstance(changed, VersionWritten)
+
+    def survivors(**outcomes: Outcome) -> set[str]:
+        control = replace(suite(changed.tree, "tests alone", **outcomes), about="hollow")
+        return surviving_controls(chat([STARTED, *written, control]), "test_add.py")
+
+    assert survivors(one="passed", two="passed") == {"hollow"}
+    assert survivors(one="passed", two="failed") == set()
+    assert survivors() == set()

@@ -8,9 +8,11 @@ from team.states import PLAN, STARTED, chat, planned, ran, reviewed, said, versi
 
 from septet.domain.events import (
     ChatContinued,
+    ChatEnded,
     Event,
     ExampleGiven,
     ModelAnswered,
+    PackagesWanted,
     PersonSpoke,
     PlanApproved,
     PlanProposed,
@@ -23,12 +25,13 @@ from septet.domain.events import (
     WorkAccepted,
 )
 from septet.domain.messages import Answer, Usage
+from septet.domain.packages import MissingPackages, Policy
 from septet.domain.plans import plan_digest
 from septet.domain.runs import RunResult
-from septet.domain.teams import Budget
+from septet.domain.teams import Budget, RoleSpec
 from septet.errors import BadConfig
 from septet.team.budgets import within_budget
-from septet.team.floor import End, Move, Speak, at_most, stepwise
+from septet.team.floor import End, Move, Speak, at_most, repeated_tries, step, stepwise
 from septet.team.questions import question
 from septet.ways.iterate.policy import plan_then_iterate
 from septet.ways.round_robin.policy import round_robin
@@ -310,3 +313,38 @@ def test_who_stands_for_the_person_may_have_any_name() -> None:
     asked = question(chat([*seen, TurnOpened(speaker="ada", role="proxy")]))
     assert asked is not None
     assert asked.kind == "review"
+
+
+@pytest.mark.parametrize(("policy", "speaker"), [("ask", "proxy"), ("auto", "runner"), ("off", "runner")])
+def test_the_person_is_asked_about_packages_only_where_the_team_asks(policy: Policy, speaker: str) -> None:
+    asking = replace(TEAM, packages=policy)
+    wanted = PackagesWanted(missing=MissingPackages(distributions=("numpy",)))
+    state = chat([replace(STARTED, team=asking), *V1[1:], wanted])
+    assert floor_for(asking, asking.budget)(state) == Speak(speaker=speaker)
+
+
+def test_a_move_is_recorded_with_the_role_where_the_name_does_not_say_it() -> None:
+    members = (RoleSpec(name="ada", role="coder"), RoleSpec(name="runner", role="runner"))
+    state = chat([replace(STARTED, team=replace(TEAM, members=members)), TurnOpened(speaker="runner")])
+    assert step(state, Speak(speaker="ada", next="runner")) == TurnOpened(
+        speaker="ada", role="coder", next="runner"
+    )
+    assert step(state, Speak(speaker="runner")) == TurnOpened(speaker="runner")
+    assert step(state, Speak(speaker="somebody")) == TurnOpened(speaker="somebody")
+    assert step(state, End(reason="done", detail="well")) == ChatEnded(
+        reason="done", detail="well", by="runner"
+    )
+
+
+def test_tries_are_equal_if_the_code_or_the_failure_is_the_same() -> None:
+    def tries(*versions: tuple[str, bool]) -> int:
+        events = planned()
+        for number, (content, green) in enumerate(versions, start=1):
+            events += [*version(number, content), *ran(number, content, green=green)]
+        return repeated_tries(chat(events))
+
+    assert tries(("a", True)) == 1
+    assert tries(("a", False), ("b", False)) == 2
+    assert tries(("a", False), ("b", True)) == 1
+    assert tries(("a", True), ("a", True), ("a", True)) == 3
+    assert repeated_tries(chat([STARTED])) == 1

@@ -20,7 +20,7 @@ from septet.domain.plans import Refusal
 from septet.domain.runs import RunResult
 from septet.domain.teams import Budget, Edge, RoleSpec, TeamSpec
 from septet.team.floor import End, Speak
-from septet.team.graph import candidates, edges_of, is_graph, speaker_choices
+from septet.team.graph import START, candidates, edges_of, is_graph, speaker_choices
 from septet.ways.pair.briefing import LONGEST_TALK, conversation_lines
 from septet.ways.pair.policy import PAIR, NextSpeaker, parse_manager
 from septet.ways.table import TEAMS, floor_for
@@ -263,3 +263,15 @@ def test_a_team_is_a_graph_by_a_manager_or_by_who_may_follow(
     members: tuple[RoleSpec, ...], is_one: bool
 ) -> None:
     assert is_graph(TeamSpec(name="t", members=members)) is is_one
+
+
+def test_who_may_follow_whom_is_said_by_the_team_or_led_by_its_manager_or_goes_round() -> None:
+    def follow(*members: RoleSpec) -> dict[str, list[str]]:
+        found = edges_of(TeamSpec(name="t", members=members))
+        return {name: [edge.to for edge in edges] for name, edges in found.items() if name != START}
+
+    a, b, c = (RoleSpec(name=name, role="writer") for name in "abc")
+    assert follow(a, b, c) == {"a": ["b"], "b": ["c"], "c": ["a"]}
+    assert follow(a, replace(b, next=(Edge(to="a"),)), c) == {"a": ["b"], "b": ["a"], "c": ["a"]}
+    manager, person = RoleSpec(name="m", role="manager"), RoleSpec(name="p", role="proxy")
+    assert follow(person, a, manager, b) == {"a": ["m"], "m": ["a", "b"], "b": ["m"]}

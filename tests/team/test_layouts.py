@@ -2,13 +2,21 @@
 
 from hashlib import sha256
 
+from msgspec.structs import replace
 from team.states import chat, planned
 
-from septet.domain.events import Event, RunFinished, TurnOpened, VersionWritten
-from septet.domain.files import FileChange, FileRef, tree_of
+from septet.domain.events import BaseSurveyed, Event, RunFinished, SnapshotTaken, TurnOpened, VersionWritten
+from septet.domain.files import FileChange, FileRef, WorkspaceDelta, tree_of
 from septet.domain.runs import RunResult
 from septet.domain.state import State
-from septet.team.layouts import is_foreign, is_made_by_run, layout_of
+from septet.team.layouts import (
+    deleted_after,
+    first_snapshot,
+    is_foreign,
+    is_made_by_run,
+    layout_of,
+    workspace_delta,
+)
 
 
 def digest(text: str) -> str:
@@ -82,3 +90,33 @@ def test_what_a_run_made_of_a_file_of_the_version_is_nobodys_edit() -> None:
     state = after(version(1, {"n.txt": "0"}), run(1, change("n.txt", "changed", "1")), run(1))
     assert not is_foreign(state, "n.txt", digest("1"))
     assert is_foreign(state, "n.txt", digest("2"))
+
+
+def test_a_change_of_a_base_says_what_is_left_of_older_versions_and_of_their_runs() -> None:
+    assert workspace_delta(chat([])) == WorkspaceDelta()
+    second = replace(version(2, {"a.py": "2", "b.py": "1"}), deleted=("gone.py",))
+    state = after(
+        version(1, {"a.py": "1", "old.py": "1", "gone.py": "1"}),
+        run(1, change("out.txt", "new", "o")),
+        second,
+    )
+    assert workspace_delta(state) == WorkspaceDelta(
+        files=second.files, deleted=("gone.py",), leftovers=("old.py",)
+    )
+    assert workspace_delta(state, sweep=True).leftovers == ("old.py", "out.txt")
+
+
+def test_what_was_deleted_from_a_base_stays_deleted_until_it_is_written_again() -> None:
+    survey = BaseSurveyed(kind="git", root="/p")
+    kept = version(1, {"a.py": "1"}).files
+    assert deleted_after(chat([]), kept, ["x.py"]) == ()
+    begun = chat([survey])
+    assert deleted_after(begun, kept, ["x.py", "a.py"]) == ("x.py",)
+    later = chat([survey, replace(version(1, {}), deleted=("y.py", "a.py"))])
+    assert deleted_after(later, kept, ["x.py"]) == ("x.py", "y.py")
+
+
+def test_the_first_snapshot_is_that_of_the_beginning() -> None:
+    first, second = (SnapshotTaken(number=number, manifest="m", entries=0) for number in (1, 2))
+    assert first_snapshot(chat([first, second])) == first
+    assert first_snapshot(chat([])) is None

@@ -8,11 +8,13 @@ from septet.domain.events import (
     PlanApproved,
     PlanProposed,
     ReviewGiven,
+    ToolAnswered,
+    ToolCalled,
     TurnOpened,
     VersionWritten,
 )
 from septet.domain.plans import plan_digest
-from septet.team.questions import question, read_answer
+from septet.team.questions import NO_ANSWER, question, read_answer
 
 STEPWISE = replace(STARTED, team=replace(STARTED.team, stepwise=True))
 PLANNED: list[Event] = [STEPWISE, PlanProposed(plan=PLAN), PlanApproved(plan=plan_digest(PLAN))]
@@ -36,3 +38,17 @@ def test_a_skipped_review_leaves_the_verdict_to_the_evidence() -> None:
     assert asked is not None
     assert asked.can_skip
     assert read_answer(state, asked, "s") == (ReviewGiven(version=1, tree="tree", verdict="revise"),)
+
+
+def test_what_the_person_answers_goes_to_the_member_that_asked_and_no_answer_is_one() -> None:
+    calls = [ToolCalled(id="1.1", by="coder", name="ask", arguments='{"question": " Blue? "}')]
+    state = chat([*PLANNED, TurnOpened(speaker="coder"), *calls])
+    asked = question(state)
+    assert asked is not None
+    assert (asked.kind, asked.text, asked.call) == ("ask", "the coder asks: Blue?", "1.1")
+    assert read_answer(state, asked, " red\n") == (
+        ToolAnswered(id="1.1", text="red", summary="the coder asks: Blue? → red"),
+    )
+    assert read_answer(state, asked, " ") == (
+        ToolAnswered(id="1.1", text=NO_ANSWER, summary="the coder asks: Blue? → no answer"),
+    )

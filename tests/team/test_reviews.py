@@ -6,7 +6,14 @@ from team.states import chat, planned, ran, version
 from septet.domain.events import Event, ReviewGiven
 from septet.domain.plans import Refusal
 from septet.domain.reviews import Finding, FindingAnswer, Verdict
-from septet.team.reviews import ParsedReview, answers_to, judge_review, parse_review, review_text
+from septet.team.reviews import (
+    ParsedReview,
+    answers_to,
+    judge_review,
+    parse_review,
+    review_text,
+    unique_findings,
+)
 
 
 def test_findings_carry_item_severity_and_evidence() -> None:
@@ -154,3 +161,31 @@ def test_the_coder_answers_each_finding() -> None:
         FindingAnswer(finding="F2", answer="refused", reason="because the plan says so"),
         FindingAnswer(finding="F3", answer="unanswered"),
     )
+
+
+def test_findings_that_share_half_of_their_words_make_the_same_point_if_they_are_of_one_item() -> None:
+    def points(one: str, other: str, item: str = "P1") -> int:
+        found = [
+            Finding(id="", text=one, item="P1", severity="must", evidence=""),
+            Finding(id="", text=other, item=item, severity="must", evidence=""),
+        ]
+        return len(unique_findings(found))
+
+    assert points("hands overlap badly", "numerals hands overlap tiny") == 1
+    assert points("hands overlap", "hands tiny") == 1, "half of the words"
+    assert points("hands overlap badly", "hands tiny green") == 2
+    assert points("hands overlap", "hands overlap", item="P2") == 2
+
+
+def test_the_worst_findings_come_first_and_five_are_kept() -> None:
+    texts = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot"]
+    found = [Finding(id="", text=text, item="", severity="nice", evidence="") for text in texts]
+    worst = Finding(id="", text="golf", item="", severity="must", evidence="")
+    kept = unique_findings([*found, worst])
+    assert [(one.id, one.text) for one in kept] == [
+        ("F1", "golf"),
+        ("F2", "alpha"),
+        ("F3", "bravo"),
+        ("F4", "charlie"),
+        ("F5", "delta"),
+    ]

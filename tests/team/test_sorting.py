@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from septet.domain.plans import Refusal
 from septet.team.goal_examples import stated_examples
-from septet.team.sorting import read_reply, sorted_files
+from septet.team.sorting import is_prose, read_reply, sorted_files, with_text
 
 MODULE = "def double(n):\n    return 2 * n"
 TEST = "def test_double():\n    assert double(2) == 4"
@@ -226,3 +226,40 @@ def test_any_reply_is_two_files_of_python_or_a_reason(reply: str) -> None:
     else:
         for file in found:
             ast.parse(file.text)
+
+
+@pytest.mark.parametrize(
+    ("source", "prose"),
+    [
+        ("Sure", True),
+        ("a, b", True),
+        ("Example: usage", False),
+        ("Example: Usage", True),
+        ("count: int", False),
+        ("Count: Int = 1", False),
+        ("x = 1", False),
+        ("f()", False),
+    ],
+)
+def test_words_that_happen_to_be_python_are_told_from_code(source: str, prose: bool) -> None:
+    (node,) = ast.parse(source).body
+    assert is_prose(node) is prose
+
+
+def test_each_statement_has_its_own_lines_and_the_comments_above_it() -> None:
+    source = "# first\na = 1\n\n# second\n@mark\ndef b():\n    # inside\n    return 1\nc = 2; d = 3\ne = 4"
+    assert [text for _, text in with_text(source, ast.parse(source).body)] == [
+        "# first\na = 1",
+        "# second\n@mark\ndef b():\n    # inside\n    return 1",
+        "c = 2",
+        "d = 3",
+        "e = 4",
+    ]
+
+
+def test_only_values_that_bare_asserts_use_go_into_the_test_file() -> None:
+    found = files(fenced("def two(x):\n    return 2 * x\n\n\nn = 4\nm = 5\nprint(n)\nassert two(2) == n\n"))
+    (test,) = [text for path, text in found.items() if path.startswith("test_")]
+    assert "n = 4" in test
+    assert "m = 5" not in test
+    assert "print(n)" not in test

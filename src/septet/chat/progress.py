@@ -145,11 +145,7 @@ def plan_size(plan: Plan) -> str:
 def plan_changes(old: Plan, new: Plan) -> str:
     """A revised plan as a diff: what the person asked for is seen at once."""
     before, after = plan_text(old).splitlines(), plan_text(new).splitlines()
-    lines = [
-        line
-        for line in unified_diff(before, after, n=99, lineterm="")
-        if line[:3] not in ("---", "+++", "@@ ")
-    ]
+    lines = [*unified_diff(before, after, n=len(before), lineterm="")][3:]  # without names and place
     return "\n".join(lines) or plan_text(new)
 
 

@@ -77,7 +77,7 @@ def forgiving_blocks(reply: str) -> list[Block]:
 
 
 def is_prose(node: ast.stmt) -> bool:
-    """Whether the statement is prose that happens to be valid Python, like `Sure` or `Example: usage`."""
+    """Whether the statement is prose that happens to be valid Python, like `Sure` or `Example: Usage`."""
     if isinstance(node, ast.AnnAssign):
         named = isinstance(node.annotation, ast.Name) and not node.annotation.id[:1].islower()
         return node.value is None and named
