@@ -253,7 +253,7 @@ def test_of_a_member_with_tools_each_call_is_told_once_by_its_result() -> None:
 def test_of_a_member_without_tools_calls_are_told_as_they_always_are() -> None:
     plain = replace(TOOLS, members=(RoleSpec(name="coder", role="coder"),))
     assert tool_work(CALL, plain) == ("coder", "read")
-    assert tool_work(CALL, replace(TOOLS, members=())) == ("coder", "read {}")
+    assert tool_work(CALL, replace(TOOLS, members=())) == ("coder", "read")
     started = ChatStarted(goal="g", team=TOOLS, workspace="/w")
     assert event_line(None, chat([started]), CALL) == ("coder", "read {}")
 
