@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 from team.states import PLAN, STARTED, chat, planned, ran, reviewed, said, version
 
-from septet.chat.results import ProofCost, result_of, run_outcome, status
+from septet.chat.results import ProofCost, result_of, run_outcome, run_title, status, wrapped_cell
 from septet.domain.events import ChatEnded, PlanApproved, PlanProposed, RunFinished, TurnOpened
 from septet.domain.plans import CommandSucceeds, ExampleHolds, Requirement, plan_digest
 from septet.domain.pytest_report import TestCase, TestReport
@@ -47,7 +47,8 @@ def test_a_check_that_fails_without_the_change_is_as_it_should_be() -> None:
     result = RunResult(exit_code=1, stdout="\nno such name\n")
     run = RunFinished(id="r", purpose="check on base", about="P1", command="c", tree="t", result=result)
     outcome = run_outcome(run)
-    assert (outcome.text, outcome.good) == ("without the change: exit 1, prints 'no such name'", True)
+    assert run_title(run) == "check P1 without the change"
+    assert (outcome.text, outcome.good) == ("exit 1, prints 'no such name'", True)
 
 
 PASSED, FAILED = (TestCase(id=f"test_a.py::{name}", outcome=name) for name in ("passed", "failed"))
@@ -107,3 +108,12 @@ def test_examples_that_the_coder_knew_all_are_said_to_be_so_and_one_held_back_is
     assert told(False) == ["the coder knew every example of P1"]
     assert told(False, False) == ["the coder knew every example of P1 and P2"]
     assert told(False, True) == []
+
+
+def test_a_long_name_in_the_table_is_broken_between_its_parts() -> None:
+    assert wrapped_cell("tests test_bars.py::test_totals_per_category_first", 26) == [
+        "tests",
+        "test_bars.py::test_totals_",
+        "per_category_first",
+    ]
+    assert wrapped_cell("tests test_a.py::test_b", 30) == ["tests test_a.py::test_b"]
