@@ -12,11 +12,13 @@ from septet.chat.results import (
     report_table,
     result_of,
     run_outcome,
+    run_title,
     spending_text,
     status,
     summary,
     time_text,
     turn_spending_text,
+    wrapped_cell,
 )
 from septet.domain.events import (
     AnswerGiven,
@@ -74,7 +76,8 @@ def test_a_check_that_fails_without_the_change_is_as_it_should_be() -> None:
     result = RunResult(exit_code=1, stdout="\nno such name\n")
     run = RunFinished(id="r", purpose="check on base", about="P1", command="c", tree="t", result=result)
     outcome = run_outcome(run)
-    assert (outcome.text, outcome.good) == ("without the change: exit 1, prints 'no such name'", True)
+    assert run_title(run) == "check P1 without the change"
+    assert (outcome.text, outcome.good) == ("exit 1, prints 'no such name'", True)
 
 
 PASSED, FAILED = (TestCase(id=f"test_a.py::{name}", outcome=name) for name in ("passed", "failed"))
@@ -282,3 +285,12 @@ def test_the_table_gives_each_column_what_the_width_leaves_and_is_empty_without_
     state = chat([*begun, *version(1, "a"), *ran(1, "a", green=True)])
     rule = report_table(state, 120).splitlines()[1]
     assert [len(part) for part in rule.split("  ")] == [1, 36, 30, 10, 18, 7]
+
+
+def test_a_long_name_in_the_table_is_broken_between_its_parts() -> None:
+    assert wrapped_cell("tests test_bars.py::test_totals_per_category_first", 26) == [
+        "tests",
+        "test_bars.py::test_totals_",
+        "per_category_first",
+    ]
+    assert wrapped_cell("tests test_a.py::test_b", 30) == ["tests test_a.py::test_b"]

@@ -28,7 +28,7 @@ def test_list_of_nothing_is_nothing_and_makes_nothing(tmp_path: Path) -> None:
     fresh = Septet(tmp_path / "home")
     listed = fresh("list")
     assert listed.stdout == ""
-    assert "there is no chat yet: septet demo shows one" in listed.stderr
+    assert "there are no chats yet: septet demo clock starts one" in listed.stderr
     assert fresh("list", "--json").stderr == ""
     assert not fresh.home.exists()
 
@@ -100,7 +100,7 @@ def test_doctor_and_models_name_the_model_of_the_variable(septet: Septet) -> Non
     assert "SEPTET_MODEL names it" in septet("models", environment={"SEPTET_MODEL": SMALL}).stdout
     assert "SEPTET_MODEL names it" in septet("init", environment={"SEPTET_MODEL": SMALL}).stderr
     keyless = septet("doctor", environment={"SEPTET_MODEL": "openai/gpt-5"}).stdout
-    assert "– model    no key for openai is known" in keyless
+    assert "– model    there is no API key for openai" in keyless
 
 
 LIGHT = """

@@ -1,5 +1,6 @@
 """`export` as a person uses it: pages, archives, redaction, and never half a file."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -17,8 +18,10 @@ def test_a_page_and_an_archive_of_a_chat(adding: Septet) -> None:
     shown = adding("export", "adding", "--format", "html")
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.startswith("<!doctype html>")
-    for part in ("<td>✓<td>P1 add(a, b) gives the sum", "return a + b", "A first try.", "verdict: accept"):
+    for part in ('<td class="good">✓<td>P1 add(a, b) gives the sum', "A first try.", "verdict: accept"):
         assert part in shown.stdout
+    assert "return a + b" in re.sub("<[^>]+>", "", shown.stdout)
+    assert '<summary><span class="good">✓</span> tests: ' in shown.stdout, "the output of a run is folded"
     assert "http:" not in shown.stdout
     done = adding("export", "adding", "--format", "zip", "--out", "adding.zip")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

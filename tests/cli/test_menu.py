@@ -127,7 +127,7 @@ def make_new(terminal: Terminal) -> None:
     terminal.type("n")
     terminal.wait_for("Type below:")
     terminal.type("subtract")
-    terminal.wait_for("septet: 'nonsense/model' names no model")
+    terminal.wait_for("septet: 'nonsense/model' is not a model name")
     terminal.type("o")
     terminal.wait_for("model nonsense/model", times=2)
     terminal.type("m")

@@ -55,19 +55,19 @@ def test_ctrl_c_at_a_question_saves_and_leaves_in_one_line(terminal: Terminal, s
 
 def test_a_chat_is_stepped_and_then_left_to_itself(septet: Septet) -> None:
     with on_terminal(septet, "demo", "hello", "--step") as terminal:
-        terminal.wait_for("[Enter] do · e edit · s skip · c continue · q quit")
+        terminal.wait_for("[Enter] do · e edit · c continue · q quit")
         assert "3 requirements" not in terminal.screen(), "nothing happens before it is wanted"
         terminal.type("")
         terminal.wait_for("approve the plan [Enter]")
         terminal.type("")
-        terminal.wait_for("[Enter] do · e edit · s skip · c continue · q quit", times=2)
+        terminal.wait_for("[Enter] do · e edit · c continue · q quit", times=2)
         terminal.type("")
         terminal.wait_for("decided: main.py is wrong")
-        screen = terminal.wait_for("[Enter] do · e edit · s skip · c continue · q quit", times=3)
+        screen = terminal.wait_for("[Enter] do · e edit · c continue · q quit", times=3)
         assert "version 2" not in screen
         terminal.type("c")
         screen = terminal.wait_for("exit code 0")
-    assert screen.count("[Enter] do · e edit · s skip · c continue · q quit") == 3
+    assert screen.count("[Enter] do · e edit · c continue · q quit") == 3
     assert "done, all checks passed" in screen
 
 
@@ -106,7 +106,7 @@ def test_a_list_has_a_line_for_each_chat_on_a_narrow_terminal(septet: Septet) ->
     septet("run", "add " + "two " * 20 + "numbers", "-m", SMALL, "-n", "adding")
     with on_terminal(septet, "list", environment={"COLUMNS": "40"}) as terminal:
         screen = terminal.wait_for("exit code 0")
-    assert screen.splitlines()[0] == "adding  waits for the person to approve…"
+    assert screen.splitlines()[0] == "adding  waits for the …  Add two two tw…"
 
 
 @pytest.mark.parametrize(

@@ -33,12 +33,12 @@ def test_a_good_file_is_a_value() -> None:
         ("titel: x\nparts: []\n", "f.yaml:1: unknown key 'titel': did you mean 'title'?"),
         (
             "parts:\n- name: a\n- name: b\n  size: big\n",
-            "f.yaml:4: expected `int`, got `str` at parts[1].size",
+            "f.yaml:4: expected a whole number, got text at parts[1].size",
         ),
         ("parts:\n- size: 3\n", "f.yaml:2: object missing required field `name` at parts[0]"),
         ("parts: [\n", "f.yaml:2: not valid YAML"),
         ("a: &x [1]\nparts: *x\n", "f.yaml: YAML aliases are not allowed"),
-        ("", "f.yaml:1: expected `object`, got `null`"),
+        ("", "f.yaml:1: expected keys with values, got nothing"),
         ("\x00", "f.yaml: not valid YAML"),
     ],
 )

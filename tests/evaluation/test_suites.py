@@ -199,7 +199,7 @@ def test_what_is_no_suite_is_said_with_its_line(tmp_path: Path, text: str) -> No
     path.write_text(text)
     with pytest.raises(BadUsage, match=r"suite\.jsonl"):
         read_suite(str(path))
-    with pytest.raises(BadUsage, match="no suite"):
+    with pytest.raises(BadUsage, match="not a suite"):
         read_suite(str(tmp_path / "none.jsonl"))
 
 

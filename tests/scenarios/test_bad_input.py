@@ -13,9 +13,9 @@ from sampling import sampled
 
 CASES = [
     (["run", ""], 2, "the goal is empty"),
-    (["run", "x" * 1_000], 5, "no model was chosen"),
+    (["run", "x" * 1_000], 5, "no model was found"),
     (["run", "add", "-m", "scripted:absent.yaml"], 5, "there is no such file"),
-    (["run", "add", "-m", "what?"], 5, "names no model"),
+    (["run", "add", "-m", "what?"], 5, "is not a model name"),
     (["run", "add", "-m", SMALL, "-t", "absent.yaml"], 5, "there is no such file"),
     (["run", "add", "-m", SMALL, "-t", "nobody"], 5, "there is no team 'nobody'"),
     (["run", "add", "-m", SMALL, "-n", "../up"], 2, "not a valid name"),

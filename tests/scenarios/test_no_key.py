@@ -28,8 +28,8 @@ def test_without_a_terminal_it_is_one_line_and_nothing_is_written(septet: Septet
 @pytest.mark.torture
 def test_the_first_way_is_to_watch_a_demo_of_the_same_kind(septet: Septet) -> None:
     with on_terminal(septet, "run", GOAL, environment=ALONE) as terminal:
-        screen = terminal.wait_for("fetch the embedded small coder model: 1.1 GB")
-        assert "use an API key" in screen
+        screen = terminal.wait_for("download the built-in model, 1.1 GB")
+        assert "enter an API key" in screen
         terminal.type("1")
         terminal.wait_for("a demo: the members' answers were written beforehand")
         screen = terminal.wait_for("exit code")
@@ -43,9 +43,9 @@ def test_the_second_way_is_a_key_which_is_kept_and_not_shown(septet: Septet) -> 
     with on_terminal(
         septet, "run", GOAL, environment=ALONE | {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
     ) as terminal:
-        terminal.wait_for("good for small jobs\n>")
+        terminal.wait_for("Ctrl-C quits.\n>")
         terminal.type("2")
-        terminal.wait_for("openai or anthropic:")
+        terminal.wait_for("(openai or anthropic):")
         terminal.type("antropic")
         terminal.wait_for("please type openai or anthropic")
         terminal.type("anthropic")
@@ -61,10 +61,10 @@ def test_the_second_way_is_a_key_which_is_kept_and_not_shown(septet: Septet) -> 
 @pytest.mark.parametrize("wish", ["", "no"])
 def test_whoever_wants_none_of_them_is_let_go(septet: Septet, wish: str) -> None:
     with on_terminal(septet, "run", GOAL, environment=ALONE) as terminal:
-        terminal.wait_for("good for small jobs\n>")
+        terminal.wait_for("Ctrl-C quits.\n>")
         terminal.type("3")
-        terminal.wait_for("look again for a local server", times=2)
-        terminal.wait_for("good for small jobs\n>", times=2)
+        terminal.wait_for("look again for a model server", times=2)
+        terminal.wait_for("Ctrl-C quits.\n>", times=2)
         terminal.type(wish)
         screen = terminal.wait_for("exit code")
     assert "no model was chosen: septet demo" in screen

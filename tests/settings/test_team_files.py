@@ -52,7 +52,7 @@ def test_a_member_may_have_a_budget_of_its_own(tmp_path: Path) -> None:
         ("members: [{role: coder, budget: {tokns: 5}}]", "unknown key 'tokns': did you mean 'tokens'?"),
         ("members: [{role: coder, name: ' '}]", "a member has no name"),
         ("members: [{role: coder}]\npackages: on", "packages cannot be 'on': write off, ask or auto"),
-        ("- a", "expected `object`, got `array`"),
+        ("- a", "expected keys with values, got a list"),
     ],
 )
 def test_mistakes_are_named(tmp_path: Path, text: str, complaint: str) -> None:

@@ -14,6 +14,7 @@ from septet.domain.events import (
     VersionWritten,
 )
 from septet.domain.plans import plan_digest
+from septet.domain.state import Spending, SpendingState
 from septet.team.questions import NO_ANSWER, question, read_answer
 
 STEPWISE = replace(STARTED, team=replace(STARTED.team, stepwise=True))
@@ -30,6 +31,17 @@ def test_the_next_step_is_named() -> None:
         asked = question(chat([*events, TurnOpened(speaker="proxy", next=member)]))
         assert asked is not None
         assert (asked.kind, asked.text, asked.can_skip) == ("step", text, False)
+
+
+def test_a_plan_comes_with_what_the_work_will_cost_about() -> None:
+    planned = [STARTED, PlanProposed(plan=PLAN)]
+    free = question(chat(planned))
+    assert free is not None
+    assert not free.note, "an answer without a price says nothing"
+    spent = SpendingState(members={"planner": Spending(answers=2, cost=0.02)})
+    asked = question(replace(chat(planned), spending=spent))
+    assert asked is not None
+    assert asked.note == "cost so far $0.0200; a small program takes 4 to 15 answers, about $0.04 to $0.15"
 
 
 def test_a_skipped_review_leaves_the_verdict_to_the_evidence() -> None:

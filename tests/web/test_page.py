@@ -19,7 +19,7 @@ from web.seeding import over, said, seed, started
 from web.serving import SCRIPTS, Web
 from web.test_views import stop
 
-from septet.domain.events import ChatEnded, PersonSpoke, RunFinished
+from septet.domain.events import ChatEnded, PersonSpoke, RunFinished, RunStarted
 from septet.domain.messages import Usage
 from septet.domain.runs import RunResult
 from septet.domain.teams import Budget
@@ -160,11 +160,12 @@ def test_step_mode_asks_before_every_turn(page: Page, stalling: Web) -> None:
     page.locator("summary", has_text="Options").click()
     page.get_by_label("Step mode").check()
     page.get_by_role("button", name="Start").click()
+    expect(page.get_by_text("Next: the planner writes the plan")).to_be_visible()
     for speaker in ("planner",):
         page.get_by_role("button", name="Do it").click()
         expect(page.get_by_role("article").filter(has_text=speaker).first).to_be_visible()
     approve(page)
-    expect(page.get_by_text("Take the next step?")).to_be_visible()
+    expect(page.get_by_text("Take one more step?")).to_be_visible()
     expect(page.locator("article .name", has_text="coder")).to_have_count(0)
 
 
@@ -175,6 +176,8 @@ def test_a_running_chat_is_paused_stepped_and_resumed(page: Page, shared: Web) -
     controls = page.get_by_role("group", name="Controls")
     expect(controls.get_by_role("button", name="Step")).to_be_visible()
     expect(page.get_by_text("✓ Done; only the coder's own tests show P1")).to_have_count(0)
+    expect(page.locator(".chip")).to_have_text("paused")
+    expect(page.get_by_text("at work")).to_have_count(0)
     before = page.get_by_role("article").count()
     controls.get_by_role("button", name="Step").click()
     expect(page.get_by_role("article").nth(before)).to_be_visible()
@@ -305,6 +308,26 @@ def test_a_run_links_to_all_that_it_said_and_an_end_without_evidence_is_shown_as
         page.goto(f"{web.origin}/chat/liar")
         expect(page.get_by_text("✗ claimed by coder, not proven (it was the planner's turn)")).to_be_visible()
         expect(page.get_by_text("all checks passed")).to_have_count(0)
+    finally:
+        web.stop()
+
+
+def test_a_message_in_the_middle_of_a_run_leaves_one_run_and_an_unknown_chat_has_a_page(
+    page: Page, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    begun = RunStarted(id="v1 tests", purpose="tests", command="python -m pytest", tree="")
+    done = RunFinished(id="v1 tests", purpose="tests", command="", tree="", result=RunResult(exit_code=0))
+    seed(home, "split", [started("x", home), begun, PersonSpoke(text="thinner"), done, over()])
+    web = Web(home)
+    try:
+        page.goto(web.link)
+        page.goto(f"{web.origin}/chat/split")
+        expect(page.locator(".talk .run")).to_have_text("✓ tests exit 0 · 0.00 s")
+        page.goto(f"{web.origin}/chat/nothing")
+        expect(page.get_by_role("heading", name="There is no chat of this name")).to_be_visible()
+        expect(page.get_by_role("navigation", name="Chats").get_by_role("link")).to_have_count(1)
+        expect(page.get_by_label("Message to the team")).to_have_count(0)
     finally:
         web.stop()
 

@@ -42,6 +42,9 @@ def keep(page: Page, name: str) -> None:
 HIDE_MACHINE = """
 document.querySelectorAll('.on-disk').forEach(one => { one.style.visibility = 'hidden' })
 document.querySelectorAll('details[open]').forEach(one => { one.open = false })
+document.querySelectorAll('.output').forEach(one => {
+  one.textContent = one.textContent.replace(/\\/\\S+\\s*\\S*\\/work\\//g, 'work/')
+})
 """
 """Paths of the machine that made a picture are nobody's business; program output may name some."""
 

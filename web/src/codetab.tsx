@@ -1,5 +1,6 @@
 // The code: a line of versions, each whole or compared with another, to restore or to fork from.
 
+import { signal } from '@preact/signals';
 import { useEffect, useState } from 'preact/hooks';
 import { languageOf, Source } from './code';
 import type { FileRef, VersionWritten } from './events';
@@ -10,38 +11,46 @@ import { theme } from './theme';
 import { visible } from './text';
 import { getText } from './connection';
 
-type Look = 'files' | 'unified' | 'split';
+/** Files, or how changes are shown; it stays when another tab is looked at. */
+const shownAs = signal<'files' | 'unified' | 'split'>('unified');
 
 export function CodeTab() {
   const { versions, reviews, chat } = view.value;
-  const [look, setLook] = useState<Look>('unified');
+  const look = shownAs.value;
   if (!versions.length) return <p class="empty">No code yet.</p>;
   const number = Math.min(where.value.version || versions.length, versions.length);
   const version = versions[number - 1]!;
   const review = reviews.get(number);
   return (
     <div>
-      <div class="timeline" role="group" aria-label="Versions">
-        {versions.map((one) => (
-          <button
-            type="button"
-            key={one.number}
-            aria-pressed={one.number === number}
-            onClick={() => open(chat, one.number)}
-            class={reviews.get(one.number)?.verdict ?? ''}
-          >
-            v{one.number}
-          </button>
-        ))}
+      <div class="buttons">
+        <div class="timeline" role="group" aria-label="Versions">
+          {versions.map((one) => (
+            <button
+              type="button"
+              key={one.number}
+              aria-pressed={one.number === number}
+              onClick={() => open(chat, one.number)}
+              class={reviews.get(one.number)?.verdict ?? ''}
+            >
+              v{one.number}
+            </button>
+          ))}
+        </div>
+        <span class="gap" />
+        <Again version={version} />
+        <a class="button" href={`/api/chats/${chat}/versions/v${number}.zip`} download>
+          Zip
+        </a>
       </div>
       <div class="buttons">
         {(['files', 'unified', 'split'] as const).map((one) => (
           <button
             type="button"
             key={one}
-            aria-pressed={look === one || (one === 'files' && number < 2)}
+            aria-pressed={number < 2 ? one === 'files' : look === one}
             disabled={one !== 'files' && number < 2}
-            onClick={() => setLook(one)}
+            onClick={() => (shownAs.value = one)}
           >
             {one === 'files'
               ? 'Files'
@@ -52,11 +61,6 @@ export function CodeTab() {
                 : 'Side by side'}
           </button>
         ))}
-        <span class="gap" />
-        <a class="button" href={`/api/chats/${chat}/versions/v${number}.zip`} download>
-          Zip
-        </a>
-        <Again version={version} />
       </div>
       {version.note && <p class="words">{visible(version.note)}</p>}
       {look === 'files' || number < 2 ? (
@@ -86,8 +90,12 @@ function Again({ version }: { version: VersionWritten }) {
           Restore
         </button>
       )}
-      <button type="button" onClick={() => void fork()}>
-        Fork from here
+      <button
+        type="button"
+        title={`A new chat that starts at v${version.number}`}
+        onClick={() => void fork()}
+      >
+        Fork
       </button>
     </>
   );

@@ -7,7 +7,7 @@ import { Entry } from './items';
 import { Avatar, isPerson, RoleName, roleOf, titleOf } from './people';
 import { Questions } from './question';
 import { Scroll } from './scroll';
-import { link, live, streamed, ready, view, where } from './state';
+import { link, live, open, paused, streamed, ready, view, where } from './state';
 import { visible } from './text';
 
 const TAIL = 12_000;
@@ -48,12 +48,11 @@ function languageOfFence(info: string): string {
 
 export function Conversation() {
   const { items } = view.value;
+  if (link.value === 'unknown') return <NoSuchChat />;
   const sought = where.value.message ? items.findIndex((item) => item.seq === where.value.message) : -1;
   return (
     <section class="talk" aria-label="Conversation">
-      {link.value === 'unknown' ? (
-        <p class="empty">There is no chat of this name. The list on the left has those that there are.</p>
-      ) : !ready.value && !items.length ? (
+      {!ready.value && !items.length ? (
         <p class="empty" aria-busy="true">
           Opening the log …
         </p>
@@ -83,11 +82,25 @@ export function Conversation() {
   );
 }
 
+function NoSuchChat() {
+  return (
+    <section class="home" aria-label="Not found">
+      <h1>There is no chat of this name</h1>
+      <p>It may have been renamed or deleted. Choose one of the list, or start a new one.</p>
+      <p>
+        <button type="button" class="primary" onClick={() => open('')}>
+          New chat
+        </button>
+      </p>
+    </section>
+  );
+}
+
 /** Everybody whose words or output are coming in, each in a bubble of their own. */
 function Speaking() {
   streamed.value;
   const { turn, running, state, ended } = view.value;
-  if (!turn || ended) return null;
+  if (!turn || ended || paused.value) return null;
   const names = [...new Set([turn.speaker, ...state.members.map((member) => member.name)])];
   const speaking = names.filter(
     (name) =>

@@ -15,7 +15,7 @@ export function CostTab() {
   if (!rows.length)
     return (
       <div>
-        <p class="empty">Nobody has been asked yet.</p>
+        <p class="empty">No model has been asked yet.</p>
         <Budgets budgets={state.budgets} />
       </div>
     );
@@ -48,7 +48,7 @@ export function CostTab() {
                 <td>
                   {titleOf(one.who, state)} <RoleName who={one.who} state={state} />
                 </td>
-                <td>{one.model}</td>
+                <td>{breakable(one.model)}</td>
                 <td>{one.answers}</td>
                 <td>{short(one.prompt)}</td>
                 <td>{short(one.cached)}</td>
@@ -67,6 +67,16 @@ export function CostTab() {
       />
     </div>
   );
+}
+
+/** A model's name with places to break it at. */
+function breakable(name: string) {
+  return name.split(/(?<=[:/])/).map((part) => (
+    <>
+      {part}
+      <wbr />
+    </>
+  ));
 }
 
 function Budgets({ budgets }: { budgets: BudgetView[] }) {

@@ -617,6 +617,7 @@ export interface Question {
   action?: string;
   can_skip?: boolean;
   files?: string[];
+  note?: string;
 }
 
 export interface RequirementView {
@@ -676,6 +677,7 @@ export interface ConductorStatus {
   chat: string;
   conducted: boolean;
   pausing: boolean;
+  reached: number;
   trouble: string;
   remedy: string;
 }

@@ -1,18 +1,9 @@
 // How each event changes the conversation. What has to be decided about a chat is decided by the server.
 
-import type {
-  Answer,
-  Event,
-  EventText,
-  FileChange,
-  RunOutcome,
-  RunFinished,
-  ToolAnswered,
-  ToolCalled,
-} from './events';
+import type { Answer, Event, EventText, FileChange, RunStarted, ToolAnswered, ToolCalled } from './events';
 import { isPerson, titleOf } from './people';
-import { counted, runTitle } from './text';
-import type { NewItem, Note, Runs, Said, View } from './view';
+import { counted } from './text';
+import type { Item, NewItem, Note, Run, Runs, Said, View } from './view';
 
 /** One case for each kind of event: a kind that is missing here does not compile. */
 export function fold(view: View, event: Event, text: EventText): void {
@@ -99,11 +90,11 @@ export function fold(view: View, event: Event, text: EventText): void {
       view.versions.push(event.data);
       return amend(view, { version: event.data });
     case 'septet.run_started':
-      view.running = event.data;
-      runsOf(view, event).runs.push(event.data);
+      view.running = runOf(view, event.data, text);
+      runsOf(view, event).runs.push(view.running);
       return;
     case 'septet.run_finished':
-      return finish(view, event, event.data, text.outcome ?? undefined);
+      return finish(view, event, { ...runOf(view, event.data, text), result: event.data.result });
     case 'septet.evidence_found':
       runsOf(view, event).evidence.push(event.data);
       return;
@@ -220,15 +211,23 @@ function runsOf(view: View, event: Event): Runs {
   return fresh;
 }
 
-function finish(view: View, event: Event, finished: RunFinished, outcome?: RunOutcome): void {
-  const group = runsOf(view, event);
-  const run = { ...finished, outcome };
-  const begun = group.runs.findLastIndex((one) => one.id === run.id && !one.result);
-  if (begun >= 0) group.runs[begun] = run;
-  else group.runs.push(run);
+function runOf(view: View, run: RunStarted, text: EventText): Run {
+  const { outcome, text: title = run.purpose } = text;
+  return { ...run, title, version: view.versions.length, outcome: outcome ?? undefined };
+}
+
+function finish(view: View, event: Event, run: Run): void {
+  const isBegun = (one: Run) => one.id === run.id && !one.result;
+  const item = view.items.findLast(
+    (one): one is Item & Runs => one.kind === 'runs' && one.runs.some(isBegun),
+  );
+  if (item) {
+    item.runs[item.runs.findIndex(isBegun)] = run;
+    item.revision += 1;
+  } else runsOf(view, event).runs.push(run);
   view.running = undefined;
   view.runs.push(run);
-  keep(view, run.result.changes ?? [], runTitle(run));
+  keep(view, run.result?.changes ?? [], run.title);
 }
 
 function keep(view: View, changes: FileChange[], purpose: string): void {

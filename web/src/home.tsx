@@ -219,7 +219,7 @@ function Options({
           </select>
         </label>
         <label>
-          Rounds{' '}
+          Versions at most{' '}
           <input
             type="number"
             min="1"
@@ -230,7 +230,7 @@ function Options({
           />
         </label>
         <label>
-          At most ${' '}
+          Cost limit in ${' '}
           <input
             type="number"
             min="0.01"

@@ -5,7 +5,7 @@ import type { EvidenceFound, ReviewGiven, VersionWritten } from './events';
 import { memo } from './memo';
 import { Avatar, RoleName, roleOf, titleOf } from './people';
 import { artefact, chooseTab, live, open, pane, streamed, type Tab, view, where } from './state';
-import { clock, counted, markdown, runTitle, visible } from './text';
+import { clock, counted, markdown, visible } from './text';
 import { ToolsBody } from './tools';
 import type { End, Example, Facts, Given, Item, Note, Run, Runs, Said, Spoken } from './view';
 
@@ -362,6 +362,15 @@ function Whole({ run }: { run: Run }) {
   );
 }
 
+/** Their command is Septet's own, or the project's: the title says enough. */
+const TESTS = /^(tests|baseline)/;
+const CONTROLS = new Set(['tests alone', 'hollow check', 'check on base', 'tests on base']);
+
+/** Whether a run is over a program that must fail it. */
+export function isControl(run: Run): boolean {
+  return CONTROLS.has(run.purpose);
+}
+
 export function RunRow({ run, unfolded }: { run: Run; unfolded?: boolean }) {
   const { text, good } = run.outcome ?? { text: 'not finished', good: false };
   const output = [run.result?.stdout, run.result?.stderr].filter(Boolean).join('\n');
@@ -375,7 +384,8 @@ export function RunRow({ run, unfolded }: { run: Run; unfolded?: boolean }) {
       <span class={run.result ? (good ? 'good' : 'bad') : 'quiet'}>
         {run.result ? (good ? '✓' : '✗') : '…'}
       </span>{' '}
-      <b>{visible(runTitle(run))}</b> <code>{visible(run.command)}</code>
+      <b title={visible(`${run.id}: ${run.command}`)}>{visible(run.title)}</b>{' '}
+      {!TESTS.test(run.purpose) && <code>{visible(run.command)}</code>}
       {run.mode && <span class="quiet"> {MODES[run.mode]}</span>}{' '}
       <span class="quiet">{run.result ? `${text} · ${(run.result.seconds ?? 0).toFixed(2)} s` : ''}</span>
     </>
@@ -385,7 +395,7 @@ export function RunRow({ run, unfolded }: { run: Run; unfolded?: boolean }) {
       {output ? (
         <details open={unfolded}>
           <summary>{title}</summary>
-          <Output text={output} label={`Output of ${runTitle(run)}`} />
+          <Output text={output} label={`Output of ${run.title}`} />
         </details>
       ) : (
         <p class="silent">{title}</p>
@@ -405,7 +415,7 @@ export function RunRow({ run, unfolded }: { run: Run; unfolded?: boolean }) {
           <img
             loading="lazy"
             src={artefact(picture.sha256!, picture.path)}
-            alt={`${picture.path}, made by ${runTitle(run)}`}
+            alt={`${picture.path}, made by ${run.title}`}
           />
         </a>
       ))}

@@ -6,27 +6,28 @@ import { Conversation } from './conversation';
 import { Home } from './home';
 import { Help, listenToKeys } from './keys';
 import { Sidebar } from './sidebar';
-import { announced, arrive, pane, where } from './state';
+import { announced, arrive, link, pane, where } from './state';
 import { followTheme } from './theme';
 import { TopBar } from './topbar';
 import { Workbench } from './workbench';
 
 const PANES = [
   ['chats', 'Chats'],
-  ['talk', 'Talk'],
-  ['work', 'Work'],
+  ['talk', 'Conversation'],
+  ['work', 'Workbench'],
 ] as const;
 
 function Page() {
   const { chat } = where.value;
+  const known = chat && link.value !== 'unknown';
   return (
-    <div class={`page show-${pane.value} ${chat ? '' : 'alone'}`}>
+    <div class={`page show-${pane.value} ${known ? '' : 'alone'}`}>
       <TopBar />
       <Sidebar />
       <main class="middle">{chat ? <Conversation key={chat} /> : <Home />}</main>
-      {chat && <Workbench />}
+      {known && <Workbench />}
       <nav class="panes" aria-label="Parts of the page">
-        {PANES.filter(([name]) => chat || name !== 'work').map(([name, title]) => (
+        {PANES.filter(([name]) => known || name !== 'work').map(([name, title]) => (
           <button
             type="button"
             key={name}

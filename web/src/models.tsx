@@ -65,7 +65,7 @@ export function ModelPicker({ chosen, choose, found, changed }: Props) {
       )}
       {loading ? (
         <label>
-          Fetching {loading.name}: {size(loading.here)} of {size(loading.whole)}
+          Downloading {loading.name}: {size(loading.here)} of {size(loading.whole)}
           <progress max={loading.whole || 1} value={loading.here} />
         </label>
       ) : (
@@ -77,7 +77,7 @@ export function ModelPicker({ chosen, choose, found, changed }: Props) {
               disabled={Boolean(known.runtime)}
               onClick={() => download(one.name.replace(/^local\//, ''))}
             >
-              Fetch {one.name}
+              Download {one.name}
             </button>{' '}
             <span class="quiet">{visible(one.about)}; runs on this machine, offline</span>
           </p>
@@ -117,7 +117,7 @@ function KeyEntry({ providers, stored }: { providers: string[]; stored: () => vo
     <div>
       <div class="fields">
         <label>
-          Key of{' '}
+          API key for{' '}
           <select value={provider} onChange={(change) => setProvider(change.currentTarget.value)}>
             {providers.map((one) => (
               <option key={one}>{one}</option>
@@ -127,7 +127,7 @@ function KeyEntry({ providers, stored }: { providers: string[]; stored: () => vo
         <input
           type="password"
           autocomplete="off"
-          aria-label={`Key of ${provider}`}
+          aria-label={`API key for ${provider}`}
           placeholder="paste a key"
           value={key}
           onInput={(input) => setKey(input.currentTarget.value)}

@@ -40,7 +40,7 @@ export function PlanTab() {
       </ol>
       {plan.wishes.length > 0 && (
         <>
-          <h3>Asked for since</h3>
+          <h3>Asked for later</h3>
           <ul class="checklist">
             {plan.wishes.map((one) => (
               <Requirement one={one} key={one.id} />
@@ -94,13 +94,18 @@ function Requirement({ one, check = false }: { one: RequirementView; check?: boo
           <>
             <br />
             <code class="check">{visible(one.check)}</code>
-            <span class="quiet"> by {visible(one.author)}</span>
           </>
         )}
         {one.met === null && typeof one.earlier === 'boolean' && (
           <p class="quiet">{words}; not checked again yet</p>
         )}
-        {one.evidence && <p class="quiet">{visible(one.evidence)}</p>}
+        {(one.evidence || check) && (
+          <p class="quiet">
+            {[one.evidence && visible(one.evidence), check && `check written by ${visible(one.author)}`]
+              .filter(Boolean)
+              .join(' · ')}
+          </p>
+        )}
       </div>
     </li>
   );

@@ -27,7 +27,7 @@ function Banner({ idle }: { idle: boolean }) {
   if (link.value === 'lost')
     return (
       <p class="banner" role="status">
-        The connection is lost; trying again. Nothing is lost, the log goes on.
+        The connection is lost; trying again. The chat goes on, and nothing is lost.
       </p>
     );
   if (trouble.value)
@@ -64,8 +64,8 @@ function ResumeHere() {
 function Idle() {
   return (
     <p class="banner" role="status">
-      <b>Paused</b>: this page is not running the chat. If another program does, you can watch and steer it
-      here; else:
+      <b>Paused.</b> If another program runs this chat, you can watch and steer it here. To go on with it on
+      this page:
       <ResumeHere />
     </p>
   );
@@ -79,16 +79,17 @@ function Asked({ question }: { question: Question }) {
   );
 }
 
-function ask({ kind, text }: Question) {
+function ask(question: Question) {
+  const { kind, text } = question;
   switch (kind) {
     case 'packages':
       return <Packages text={text} />;
     case 'review':
       return <Review />;
     case 'step':
-      return <Step />;
+      return <Step {...question} />;
     case 'plan':
-      return <Plan />;
+      return <Plan note={question.note} />;
     case 'ask':
       return <Asks text={text} />;
     default:
@@ -143,12 +144,11 @@ function Review() {
   return (
     <>
       <p>
-        <b>v{view.value.versions.length} has been run. Anything to say before the review?</b> Type it below,
-        or:
+        <b>v{view.value.versions.length} has been run. Any comment before the review?</b> Type it below, or:
       </p>
       <div class="buttons">
         <Button first does={() => void act('resume')}>
-          Go on
+          Continue
         </Button>
         <Button does={accept}>Accept as it is</Button>
         <Button does={stop}>Stop</Button>
@@ -157,29 +157,33 @@ function Review() {
   );
 }
 
-function Step() {
+function Step({ text, can_skip }: Question) {
+  const say = (word: string) => () => void act('say', { text: word });
   return (
     <>
       <p>
-        <b>Take the next step?</b>
+        <b>{visible(text)}</b>
       </p>
       <div class="buttons">
         <Button first does={() => void act('step')}>
           Do it
         </Button>
+        {can_skip && <Button does={say('skip')}>Skip it</Button>}
+        <Button does={say('continue')}>Continue without steps</Button>
         <Button does={stop}>Stop</Button>
       </div>
     </>
   );
 }
 
-function Plan() {
+function Plan({ note }: { note?: string }) {
   const [editing, setEditing] = useState(false);
   return (
     <>
       <p>
-        <b>Is this the plan?</b> Approve it, change it, or say below what should be different.
+        <b>Approve this plan?</b> You can also edit it, or write below what should be different.
       </p>
+      {note && <p class="quiet">{visible(note)}</p>}
       {editing ? (
         <PlanEditor done={() => setEditing(false)} />
       ) : (
@@ -188,7 +192,7 @@ function Plan() {
             Approve
           </Button>
           <Button does={() => setEditing(true)}>Edit</Button>
-          <Button does={() => chooseTab('Plan')}>Look at it</Button>
+          <Button does={() => chooseTab('Plan')}>Open in Plan</Button>
           <Button does={stop}>Stop</Button>
         </div>
       )}
@@ -209,12 +213,12 @@ export function approve(): void {
   const does = () => act('approve', { plan: plan.digest });
   const words = draft.value.trim();
   if (planDraft.value)
-    return confirm('You changed the plan and did not save it.', 'Approve the plan as it was', does);
+    return confirm('Your edit of the plan is not saved.', 'Approve the plan without it', does);
   if (!words) return void does();
   const send = async () => {
     if (await act('say', { text: words })) setDraft('');
   };
-  choose(`You wrote something that is not sent: “${words.slice(0, 200)}”`, [
+  choose(`You wrote a message that is not sent: “${words.slice(0, 200)}”`, [
     { title: 'Send it instead', does: send },
     { title: 'Approve without it', does },
   ]);
@@ -246,7 +250,7 @@ export function PlanEditor({ done }: { done: () => void }) {
         <Button first does={() => void save()}>
           Save the plan
         </Button>
-        <Button does={done}>Leave it</Button>
+        <Button does={done}>Cancel</Button>
       </div>
     </div>
   );

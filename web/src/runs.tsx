@@ -1,9 +1,11 @@
 // Runs: the one that is going on, live, and those before it.
 
 import { Output } from './code';
-import { RunRow } from './items';
+import { isControl, RunRow } from './items';
 import { live, streamed, view } from './state';
 import { visible } from './text';
+
+const SHOWN = 100;
 
 export function RunTab() {
   streamed.value;
@@ -13,26 +15,30 @@ export function RunTab() {
     return (
       <p class="empty">Nothing has run yet. Every run happens in a sandbox and is shown here as it goes.</p>
     );
+  const newest = running ? -1 : runs.findLastIndex((run) => !isControl(run));
+  const shown = runs.map((run, index) => ({ run, index })).slice(-SHOWN);
+  const versions = [...new Set(shown.map(({ run }) => run.version))].reverse();
   return (
     <div>
       {running && (
         <section class="run going">
           <h3>
-            Running <code>{visible(running.command)}</code>
+            Running {visible(running.title)} <code>{visible(running.command)}</code>
             <span class="dots" aria-hidden="true" />
           </h3>
           <Output text={output || 'no output yet'} label="Output so far" />
         </section>
       )}
-      {[...runs]
-        .reverse()
-        .slice(0, 100)
-        .map((run, index) => (
-          <div key={`${run.id} ${runs.length - index}`}>
-            <p class="quiet run-id">{visible(run.id)}</p>
-            <RunRow run={run} unfolded={index === 0 && !running} />
-          </div>
-        ))}
+      {versions.map((version) => (
+        <section class="runs" key={version}>
+          <h3>{version ? `v${version}` : 'Before the first version'}</h3>
+          {shown
+            .filter(({ run }) => run.version === version)
+            .map(({ run, index }) => (
+              <RunRow run={run} unfolded={index === newest} key={`${run.id} ${index}`} />
+            ))}
+        </section>
+      ))}
     </div>
   );
 }

@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Summary } from './events';
 import { Avatar, RoleName, titleOf } from './people';
-import { chats, open, standing, view, where } from './state';
+import { chats, open, paused, view, where } from './state';
 import { visible } from './text';
 import { get, type Hit, type Person } from './connection';
 
@@ -115,7 +115,7 @@ function when(seconds: number): string {
 function Hits({ hits }: { hits: Hit[] }) {
   return (
     <ul class="chats" aria-label="Found">
-      {!hits.length && <li class="empty">Nobody said that.</li>}
+      {!hits.length && <li class="empty">No messages found.</li>}
       {hits.map((hit) => (
         <li key={`${hit.chat}:${hit.seq}`}>
           <a
@@ -223,7 +223,6 @@ function Members() {
 function Team({ people }: { people?: Person[] }) {
   const { state, turn } = view.value;
   if (!state.members.length) return null;
-  const here = standing.value?.conducted ? 'here' : '';
   return (
     <section class="members" aria-label="Team">
       <h2>Team</h2>
@@ -237,13 +236,13 @@ function Team({ people }: { people?: Person[] }) {
               <span class="quiet">
                 {active
                   ? role === 'person'
-                    ? 'is asked'
-                    : 'has the floor'
+                    ? '· your turn'
+                    : paused.value
+                      ? '· next'
+                      : '· at work'
                   : role === 'person'
                     ? ''
-                    : people
-                      ? places(people, member.role)
-                      : here}
+                    : people && places(people, member.role)}
               </span>
             </li>
           );

@@ -1,8 +1,8 @@
 // What the page is showing: one chat, the list, where we are and how we look. Signals redraw what reads them.
 
-import { signal } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
 import { Connection, type Frame, type Link, post } from './connection';
-import type { Event, EventText, ConductorStatus, Summary } from './events';
+import type { ChatView, Event, EventText, ConductorStatus, Summary } from './events';
 import { Live } from './live';
 import { titleOf } from './people';
 import { View } from './view';
@@ -37,6 +37,10 @@ export const announced = signal('');
 export const ready = signal(false);
 /** Whether another program is seen at work on the chat. */
 export const elsewhere = signal(false);
+/** Whether nobody is seen at work on the chat: what its log says of a turn is what comes next. */
+export const paused = computed(
+  () => standing.value !== undefined && !standing.value.conducted && !elsewhere.value,
+);
 /** What is typed and not sent: it stays with its chat, also over a reload. */
 export const draft = signal('');
 /** Whether the plan's editor holds changes that are not saved. */
@@ -102,6 +106,14 @@ function join(chat: string): void {
 function linked(now: Link): void {
   if (now === 'joining') live.value = new Live();
   link.value = now;
+  // The list of chats comes, even if the one that was asked for is not there.
+  if (now === 'unknown')
+    connection = new Connection(
+      '',
+      () => 0,
+      receive,
+      () => undefined,
+    );
 }
 
 function receive(frame: Frame): void {
@@ -114,7 +126,7 @@ function receive(frame: Frame): void {
       break;
     case 'pieces':
       for (const piece of frame.pieces) live.value.add(piece);
-      if (ready.value && !standing.value?.conducted) elsewhere.value = true;
+      notice(opened.peek().seq);
       break;
     case 'standing':
       standing.value = frame.standing;
@@ -136,15 +148,19 @@ function draw(): void {
   if (!chosen && opened.peek().versions.length) tab.value = 'Code';
   drawn.value = opened.peek().revision;
   const { chat, state } = opened.peek();
-  if (chat) document.title = `${state.title || chat} · septet`;
+  if (chat) document.title = `${sign(state)}${state.title || chat} · septet`;
   streamed.value += 1;
+}
+
+/** In the browser's tab: the team waits for an answer, or how the chat ended. */
+function sign({ question, ending }: ChatView): string {
+  return question ? '◆ ' : ending ? (ending.good ? '✓ ' : '✗ ') : '';
 }
 
 function recorded(event: Event, text?: EventText): void {
   const now = opened.peek();
   now.add(event, text);
-  if (event.type === 'septet.turn_opened' && ready.value && !standing.value?.conducted)
-    elsewhere.value = true;
+  if (event.type === 'septet.turn_opened') notice(event.seq);
   if (event.type === 'septet.model_answered') {
     live.value.end('text', event.data.role);
     live.value.end('reasoning', event.data.role);
@@ -152,6 +168,12 @@ function recorded(event: Event, text?: EventText): void {
   else if (event.type === 'septet.turn_opened') live.value.endOthers(event.data.speaker);
   const last = now.items.at(-1);
   if (ready.value && last?.seq === event.seq) announced.value = announcement(last);
+}
+
+/** Work that is seen while this server does not conduct the chat: another program's, if it is newer than the server's. */
+function notice(seq: number): void {
+  const now = standing.value;
+  if (ready.value && !now?.conducted && seq > (now?.reached ?? 0)) elsewhere.value = true;
 }
 
 function announcement(item: View['items'][number]): string {

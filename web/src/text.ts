@@ -17,10 +17,6 @@ export function visible(text: string): string {
 }
 
 /** What a run was for: 'check P2'. */
-export function runTitle(run: { purpose: string; about?: string }): string {
-  return run.about ? `${run.purpose} ${run.about}` : run.purpose;
-}
-
 /** How many of something, in words: one file, two files. */
 export function counted(number: number, one: string): string {
   return `${number.toLocaleString('en')} ${number === 1 ? one : `${one}s`}`;

@@ -2,13 +2,14 @@
 
 import { help } from './keys';
 import { stop } from './question';
-import { act, elsewhere, link, open, standing, view } from './state';
+import { act, link, open, paused, standing, view } from './state';
 import { short, visible } from './text';
 import { theme, turnTheme } from './theme';
 
 export function TopBar() {
   const { chat, state } = view.value;
-  const { usage, cost, cost_limit, rounds, round_limit } = state;
+  const { cost, cost_limit, rounds, round_limit } = state;
+  const { prompt: sent = 0, completion: received = 0 } = state.usage;
   return (
     <header class="top">
       <a
@@ -34,12 +35,10 @@ export function TopBar() {
       )}
       {chat && <Phase />}
       <span class="gap" />
-      {chat && (
-        <span class="quiet spending" title="tokens in / out, cost">
-          <span class="wide">
-            {short(usage.prompt ?? 0)}/{short(usage.completion ?? 0)} tok ·{' '}
-          </span>
-          ${cost.toFixed(2)}
+      {chat && link.value !== 'unknown' && (
+        <span class="quiet spending" title={`${short(sent)} tokens sent, ${short(received)} received`}>
+          {sent + received > 0 && <span class="wide">{short(sent + received)} tokens · </span>}$
+          {cost.toFixed(2)}
           {cost_limit ? ` / ${cost_limit.toFixed(2)}` : ''}
         </span>
       )}
@@ -67,17 +66,20 @@ export function TopBar() {
 }
 
 function Phase() {
-  const { label, ending, question } = view.value.state;
+  const { label, ending, phase, question } = view.value.state;
+  if (link.value === 'unknown') return null;
   const now = standing.value;
   const words = ending
     ? label
     : link.value === 'lost'
       ? 'offline'
-      : now && !now.conducted && !question && !elsewhere.value
+      : paused.value && !question
         ? 'paused'
         : now?.pausing
           ? `pausing after ${label}`
-          : label;
+          : phase === 'going' && view.value.turn
+            ? `${label} at work`
+            : label;
   return <span class={`chip ${ending ? (ending.good ? 'good' : 'bad') : ''}`}>{words}</span>;
 }
 
@@ -95,7 +97,7 @@ function Controls() {
         </button>
       )}
       {!going && (
-        <button type="button" onClick={() => void act('resume')} title="Go on (p)">
+        <button type="button" onClick={() => void act('resume')} title="Continue (p)">
           Resume
         </button>
       )}

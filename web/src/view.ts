@@ -87,7 +87,8 @@ export type NewItem = Said | Runs | Spoken | Note | End | Tools | Given | Facts 
 export type Item = NewItem & { revision: number };
 
 export type Call = ToolCalled & Partial<Omit<ToolAnswered, 'id'>>;
-export type Run = RunStarted & { result?: RunResult; outcome?: RunOutcome };
+/** `title` is what was run, in the server's words. */
+export type Run = RunStarted & { title: string; version: number; result?: RunResult; outcome?: RunOutcome };
 export interface Turn {
   speaker: string;
   answered: boolean;

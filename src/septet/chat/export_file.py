@@ -11,11 +11,12 @@ from anyio import to_thread
 
 from septet.chat.export import FORMATS as TEXT_FORMATS
 from septet.chat.export import export_chat, speaker_and_text
+from septet.chat.names import chat_title
 from septet.chat.redaction import Redaction
-from septet.chat.results import result_of, spending_text, status
+from septet.chat.results import result_of, run_outcome, run_title, spending_text, status
 from septet.common.pictures import recognise
-from septet.common.text import printable
-from septet.domain.events import Recorded
+from septet.common.text import pluralize, printable
+from septet.domain.events import Event, EvidenceFound, Recorded, RunFinished
 from septet.domain.files import FileRef
 from septet.domain.reduce import fold
 from septet.domain.state import State
@@ -83,16 +84,42 @@ TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WebP": "
 MAX_PICTURE_BYTES = 8 << 20
 ROLES = ("person", "planner", "coder", "runner", "reviewer", "manager", "exemplar", "septet")
 STYLE = """
-:root { color-scheme: light dark; --line: #8886; --soft: #8882 }
-body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; font: 1rem/1.5 system-ui, sans-serif }
-pre, .said { white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0 }
-pre { background: var(--soft); padding: .6rem; border-radius: .4rem; font-size: .875rem }
-article { border-left: .25rem solid var(--line); padding: .1rem 0 .1rem .8rem; margin: 1rem 0 }
-header time, article time { color: GrayText; font-size: .8rem }
-table { border-collapse: collapse } td, th { border: 1px solid var(--line); padding: .3rem .6rem; text-align: left }
-img { max-width: 100%; background: #fff }
-.person { border-color: #36c } .planner { border-color: #a3a } .coder { border-color: #088 }
-.runner { border-color: #b80 } .reviewer { border-color: #383 } .manager { border-color: #a44 }
+:root { color-scheme: light; --ground: #f4f5f8; --sheet: #fff; --line: #d9dde6; --ink: #1b2130; --quiet: #566077;
+  --good: #156c3b; --bad: #b3261e; --soft: #eef1f7; --other: #566077; --person: #2453c7; --planner: #7a2fa8;
+  --coder: #0b6a80; --runner: #8a5200; --reviewer: #156c3b; --manager: #a3314f; --exemplar: #4d5a1e;
+  --blue: #8b2fa0; --green: #2453c7; --red: #1d6b3a; --dim: #5d6679; --cyan: #0b6a80 }
+@media (prefers-color-scheme: dark) { :root { color-scheme: dark; --ground: #0f1219; --sheet: #171b25; --line: #303747;
+  --ink: #e6e9f0; --quiet: #a3adc2; --good: #6fd59a; --bad: #ff9a92; --soft: #212736; --other: #a3adc2;
+  --person: #8fb1ff; --planner: #d7a3f5; --coder: #74d3e6; --runner: #f2c066; --reviewer: #6fd59a; --manager: #f79ab3;
+  --exemplar: #c9d98a; --blue: #d7a3f5; --green: #8fb1ff; --red: #8fdba9; --dim: #97a1b5; --cyan: #74d3e6 } }
+* { box-sizing: border-box }
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; background: var(--ground); color: var(--ink);
+  font: 15px/1.5 Inter, system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif; font-variant-numeric: tabular-nums }
+h1 { margin: 0; font-size: 1.5rem } h2 { margin: 2rem 0 .6rem; font-size: 1.15rem }
+pre, code, .check { font: 13px/1.5 ui-monospace, 'DejaVu Sans Mono', monospace }
+pre, .said { white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0 } .check { overflow-wrap: anywhere }
+pre { background: var(--soft); padding: .6rem .8rem; border-radius: 8px }
+article, table, .report { background: var(--sheet); border: 1px solid var(--line); border-radius: 10px }
+.report { padding: 1rem 1.2rem } .report p { margin: .4rem 0 0 }
+article { --role: var(--other); border-left: 4px solid var(--role); padding: .5rem .9rem; margin: .7rem 0 }
+article > strong { color: var(--role) } time, .meta, .check { color: var(--quiet) } time { font-size: .85rem }
+.runner + .runner { margin-top: -.7rem; padding-top: 0; border-top: 0; border-radius: 0 0 10px 10px }
+.runner:has(+ .runner) { border-bottom: 0; border-radius: 10px 10px 0 0 }
+.runner + .runner:has(+ .runner) { border-radius: 0 }
+.runner + .runner > strong, .runner + .runner > time { display: none }
+table { border-collapse: separate; border-spacing: 0; width: 100% }
+td, th { border-bottom: 1px solid var(--line); padding: .4rem .7rem; text-align: left; vertical-align: top }
+th { white-space: nowrap }
+tr:last-child td { border-bottom: 0 }
+summary { cursor: pointer; overflow-wrap: anywhere } .good { color: var(--good) } .bad { color: var(--bad) }
+.outcome { font-weight: 600 } figure { display: inline-block; margin: .5rem .8rem 0 0; color: var(--quiet) }
+img { display: block; max-width: 100%; max-height: 20rem; background: #fff }
+img { border: 1px solid var(--line); border-radius: 8px }
+.person { --role: var(--person) } .planner { --role: var(--planner) } .coder { --role: var(--coder) }
+.runner { --role: var(--runner) } .reviewer { --role: var(--reviewer) } .manager { --role: var(--manager) }
+.exemplar { --role: var(--exemplar) }
+.c-blue { color: var(--blue) } .c-green { color: var(--green) } .c-red { color: var(--red) }
+.c-dim { color: var(--dim) } .c-cyan { color: var(--cyan) }
 """
 
 
@@ -101,11 +128,10 @@ def html_page(log: Sequence[Recorded], files: Mapping[str, bytes], made: Mapping
     state = fold(log)
     parts = [
         "<!doctype html>",
-        f'<html lang="en"><head><meta charset="utf-8"><title>{safe(state.chat)}</title>',
+        f'<html lang="en"><head><meta charset="utf-8"><title>{safe(chat_title(state.goal) or state.chat)}</title>',
         f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">',
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>',
-        f"<header><h1>{safe(state.chat)}</h1><p class=said>{safe(state.goal)}</p>",
-        f"<p>{safe(status(state))} · {safe(spending_text(state))}</p></header>",
+        *report_header(state),
         *evidence_section(state),
         *(picture for path, content in made.items() if (picture := figure(path, content))),
         "<main><h2>Conversation</h2>",
@@ -117,6 +143,17 @@ def html_page(log: Sequence[Recorded], files: Mapping[str, bytes], made: Mapping
     return "\n".join(part for part in parts if part)
 
 
+def report_header(state: State) -> Iterator[str]:
+    """What the chat was for, how it ended, and what it took."""
+    ended = status(state)
+    tone = "good" if result_of(state).exit_code == 0 else "bad"
+    facts = (state.chat, f"team {state.team.name}", pluralize(len(state.work.versions), "version"))
+    yield f'<header class="report"><h1>{safe(chat_title(state.goal) or state.chat)}</h1>'
+    yield f'<p class="outcome {tone}">{safe(ended[:1].upper() + ended[1:])}</p>'
+    yield f'<p class="said">{safe(state.goal)}</p>'
+    yield f'<p class="meta">{safe(" · ".join((*facts, spending_text(state))))}</p></header>'
+
+
 def safe(text: str) -> str:
     """Escape markup, and control characters that could reorder the text."""
     return escape(printable(text))
@@ -126,35 +163,89 @@ def evidence_section(state: State) -> Iterator[str]:
     lines = result_of(state).evidence
     if not lines:
         return
-    yield "<h2>Requirements</h2><table><tr><th><th>requirement<th>check<th>evidence"
+    yield "<h2>Requirements</h2><table><tr><th><th>requirement and check<th>evidence<th>check written by"
     for line in lines:
-        mark = "✓" if line.met else "✗"
-        cells = (f"{line.item} {line.requirement}", line.check, line.evidence)
-        yield f"<tr><td>{mark}" + "".join(f"<td>{safe(cell)}" for cell in cells)
+        tone, mark = ("good", "✓") if line.met else ("bad", "✗")
+        author = f"{line.author} only" if line.own_tests else line.author
+        yield f'<tr><td class="{tone}">{mark}<td>{safe(f"{line.item} {line.requirement}")}'
+        yield f'<div class="check">{safe(line.check)}</div><td>{safe(line.evidence)}<td>{safe(author)}'
     yield "</table>"
 
 
 def article(recorded: Recorded) -> str:
+    event = recorded.event
     who, text = speaker_and_text(recorded)
     if not text:
         return ""
     moment = datetime.fromtimestamp(recorded.at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     role = who if who in ROLES else "other"
     head = f"<strong>{safe(who)}</strong> <time>{moment}</time>"
-    return f'<article class="{role}" id="e{recorded.seq}">{head}{"".join(message_html(text))}</article>'
+    body = run_html(event) if isinstance(event, RunFinished) else message_html(text, tone_of(event))
+    return f'<article class="{role}" id="e{recorded.seq}">{head}{"".join(body)}</article>'
 
 
-def message_html(text: str) -> Iterator[str]:
-    """Yield fenced code as `pre` and the rest as plain text."""
-    parts: list[list[str]] = [[]]
+def tone_of(event: Event) -> str:
+    """The colour of what came of something; empty where nothing did."""
+    match event:
+        case EvidenceFound(passed=passed):
+            return "good" if passed else "bad"
+        case _:
+            return ""
+
+
+def run_html(run: RunFinished) -> Iterator[str]:
+    """A run in one line, its output folded."""
+    outcome, result = run_outcome(run), run.result
+    tone, mark = ("good", "✓") if outcome.good else ("bad", "✗")
+    command = "" if run.purpose.startswith("tests") else f" <code>{safe(run.command)}</code>"
+    title = f'<span class="{tone}">{mark}</span> {safe(run_title(run))}{command}: {safe(outcome.text)}'
+    output = "\n".join(text.rstrip() for text in (result.stdout, result.stderr) if text.strip())
+    yield (
+        f"<details><summary>{title}</summary><pre>{safe(output)}</pre></details>"
+        if output
+        else (f'<div class="said">{title}</div>')
+    )
+
+
+def message_html(text: str, tone: str = "") -> Iterator[str]:
+    """Yield fenced code as `pre`, in colours if its language is named, and the rest as plain text."""
+    parts: list[tuple[str, list[str]]] = [("", [])]
     for line in text.split("\n"):
         if line.startswith("```"):
-            parts.append([])
+            parts.append((line.strip("` \r"), []))
         else:
-            parts[-1].append(line)
-    for number, part in enumerate(map("\n".join, parts)):
-        if part.strip():
-            yield f"<pre>{safe(part)}</pre>" if number % 2 else f"<div class=said>{safe(part.strip())}</div>"
+            parts[-1][1].append(line)
+    for number, (info, lines) in enumerate(parts):
+        part = "\n".join(lines)
+        if part.strip() and number % 2:
+            yield f"<pre>{highlighted(part, info.split()[-1] if info else '')}</pre>"
+        elif part.strip():
+            yield f'<div class="{f"said {tone}".strip()}">{safe(part.strip())}</div>'
+
+
+LONGEST_COLOURED = 100_000
+COLOURS = {"bright_black": "dim", "magenta": "blue", "yellow": "red"}
+"""Colours that a page has under another name."""
+
+
+def highlighted(code: str, name: str) -> str:
+    """Code as HTML, with the colours of its language; `name` is that of the file or of the language."""
+    from rich.console import Console
+    from rich.syntax import Syntax
+
+    code = printable(code)
+    language = Syntax.guess_lexer(name) if "." in name else name
+    if not language or language == "default" or len(code) > LONGEST_COLOURED:
+        return escape(code)
+    text = Syntax(code, language, theme="ansi_light").highlight(code)
+    pieces: list[str] = []
+    for segment in text.render(Console(color_system="truecolor")):
+        colour = segment.style.color.name if segment.style and segment.style.color else "default"
+        name = COLOURS.get(colour, colour).removeprefix("bright_")
+        plain = escape(segment.text)
+        is_plain = name in ("default", "white") or not plain.strip()
+        pieces.append(plain if is_plain else f'<span class="c-{name}">{plain}</span>')
+    return "".join(pieces).rstrip("\n")
 
 
 def file_section(files: Mapping[str, bytes]) -> Iterator[str]:
@@ -162,7 +253,7 @@ def file_section(files: Mapping[str, bytes]) -> Iterator[str]:
         yield "<h2>Files of the newest version</h2>"
     for path, content in files.items():
         text = content.decode(errors="replace")
-        yield f"<details><summary>{safe(path)}</summary><pre>{safe(text)}</pre></details>"
+        yield f"<details><summary>{safe(path)}</summary><pre>{highlighted(text, path)}</pre></details>"
 
 
 def figure(path: str, content: bytes) -> str:

@@ -6,7 +6,7 @@ from difflib import unified_diff
 import msgspec
 
 from septet.chat.export import base_text, challenge_words, package_text, tool_text
-from septet.chat.results import control_text, ending_or_counts, run_outcome
+from septet.chat.results import control_text, ending_or_counts, run_outcome, run_title
 from septet.common.text import clip, pluralize
 from septet.domain.events import (
     AnswerGiven,
@@ -179,13 +179,13 @@ def evidence_line(event: EvidenceFound) -> str:
 def run_line(event: RunFinished) -> Words:
     result = event.result
     if event.purpose in CONTROLS or event.purpose == "check on base":
-        what = "tests" if event.purpose == "tests alone" else f"check {event.about}"
-        return "runner", f"{what} {control_text(event)}"
+        return "runner", f"{run_title(event)}: {control_text(event)}"
     report = result.report if event.purpose.startswith("tests") else None
     made = [change.path for change in result.changes if change.kind != "deleted"]
     facts = [ending_or_counts(event), f"{result.seconds:.2f} s", *made]
     shown = "" if result.succeeded or report else "\n" + last_nonempty_line(result.stderr or result.stdout)
-    what = event.title if report else f"{event.title}: {event.command}{MODES[event.mode]}"
+    title = run_title(event)
+    what = title if report else f"{title}: {event.command}{MODES[event.mode]}"
     mark = "✓" if run_outcome(event).good else "✗"
     return "runner", f"{mark} {what} → {' · '.join(facts)}{shown}"
 

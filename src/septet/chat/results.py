@@ -1,15 +1,16 @@
 """The result of a chat as data and as text: status, evidence table, spending, summary."""
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from textwrap import fill, wrap
 
 from septet.common.text import clip, pluralize
 from septet.common.values import Value
-from septet.domain.events import ChatEnded, RunFinished
+from septet.domain.events import ChatEnded, RunFinished, RunStarted
 from septet.domain.messages import Usage
 from septet.domain.plans import check_text
-from septet.domain.runs import CONTROLS, Network
+from septet.domain.runs import CONTROLS, Network, Purpose
 from septet.domain.state import Spending, State
 from septet.domain.teams import Allowance, EndReason, TeamSpec
 from septet.team.baseline import suite_notes
@@ -186,20 +187,30 @@ QUESTION_VERBS = {
     "packages": "allow packages",
     "ask": "answer a question",
 }
-TABLE_HEADER = ("", "requirement", "check", "by", "evidence", "version")
+TABLE_HEADER = ("", "requirement", "check", "check by", "evidence", "version")
 
 
+RUN_TITLES: dict[Purpose, str] = {
+    "tests alone": "tests without the program",
+    "tests as found": "the project's own tests",
+    "tests again": "tests that failed, once more",
+    "tests on base": "tests without the change",
+    "hollow check": "check {about} without a working program",
+    "check on base": "check {about} without the change",
+    "baseline": "tests before the change",
+}
+"""What was run, for people; the other purposes say it themselves."""
+MUTANT_TITLES = {
+    "results": "tests with other results",
+    "operators": "tests with other operators",
+    "constants": "tests with other constants",
+}
 WITHOUT_PROGRAM = {
     "pass": "they pass: they prove nothing",
     "fail": "they fail, as they should",
     "unknown": "unknown: the run did not end",
 }
 """What the outcome of tests says that were run without the program that they test."""
-MUTANT_TITLES = {
-    "results": "with other results",
-    "operators": "with other operators",
-    "constants": "with other constants",
-}
 MUTANT_OUTCOMES = {**WITHOUT_PROGRAM, "pass": "they pass: they do not notice"}
 
 
@@ -208,6 +219,12 @@ class RunOutcome(Value, omit_defaults=False):
 
     text: str
     good: bool
+
+
+def run_title(run: RunStarted | RunFinished) -> str:
+    """What was run, in words."""
+    plain = RUN_TITLES.get(run.purpose, f"{run.purpose} {{about}}".rstrip()).format(about=run.about).rstrip()
+    return MUTANT_TITLES.get(run.about, plain) if run.purpose == "tests alone" else plain
 
 
 def run_outcome(run: RunFinished) -> RunOutcome:
@@ -229,16 +246,17 @@ def ending_or_counts(run: RunFinished) -> str:
 
 
 def control_text(run: RunFinished) -> str:
-    """The outcome of a run without a working program or with a mutated one, and what it says of the tests."""
+    """The outcome of a run without a working program or with a mutated one, and what it says of the tests.
+
+    `run_title` says which of these it is.
+    """
     if run.purpose != "tests alone":  # its output is judged with the check itself
         lines = run.result.stdout.split("\n")
         printed = next((line.strip() for line in lines if line.strip()), "")
         shown = repr(printed[:40]) if printed else "nothing"
-        missing = "the change" if run.purpose == "check on base" else "a working program"
-        return f"without {missing}: {run.result.ending}, prints {shown}"
-    if title := MUTANT_TITLES.get(run.about):
-        return f"{title} {MUTANT_OUTCOMES[control_result(run)]}"
-    return f"without the program {WITHOUT_PROGRAM[control_result(run)]}"
+        return f"{run.result.ending}, prints {shown}"
+    outcomes = MUTANT_OUTCOMES if run.about in MUTANT_TITLES else WITHOUT_PROGRAM
+    return outcomes[control_result(run)]
 
 
 def speaks_for_person(team: TeamSpec, speaker: str) -> bool:
@@ -340,12 +358,30 @@ MOST_LINES = 10
 def columns(cells: tuple[str, ...], widths: list[int]) -> str:
     """One row of the table, on as many lines as its longest cell needs, up to a bound."""
     fitted = zip(cells, widths, strict=True)
-    wrapped = [wrap(clip(cell, MOST_LINES * width), width, break_on_hyphens=False) for cell, width in fitted]
+    wrapped = [wrapped_cell(clip(cell, MOST_LINES * width), width) for cell, width in fitted]
     lines = zip_longest(*wrapped, fillvalue="")
     return "\n".join(
         "  ".join(part.ljust(width) for part, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     )
+
+
+PARTS_OF_NAMES = re.compile(r".*?(?:::|[_/]|$)")
+
+
+def wrapped_cell(text: str, width: int) -> list[str]:
+    """The cell's lines; a name that is longer than a line is broken between its parts."""
+    return wrap(" ".join(broken_name(word, width) for word in text.split()), width, break_on_hyphens=False)
+
+
+def broken_name(word: str, width: int) -> str:
+    """The word in pieces of at most the width, where it has parts to break between."""
+    pieces: list[str] = [""]
+    for part in PARTS_OF_NAMES.findall(word) if len(word) > width else [word]:
+        if len(pieces[-1]) + len(part) > width and pieces[-1]:
+            pieces.append("")
+        pieces[-1] += part
+    return " ".join(pieces)
 
 
 def report_rows(lines: Sequence[EvidenceLine], version: int) -> list[tuple[str, ...]]:

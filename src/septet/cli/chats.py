@@ -129,7 +129,9 @@ def list_chats(most: int | None, as_json: bool) -> int:
         rows = rows[: most or None]
         return chat_objects(rows) if as_json else chat_lines(rows, columns_of(sys.stdout))
 
-    return in_archive(work, "" if as_json else "there is no chat yet: septet demo shows one", as_json)
+    return in_archive(
+        work, "" if as_json else "there are no chats yet: septet demo clock starts one", as_json
+    )
 
 
 @click.command(epilog="Examples: septet show analog-clock; septet show analog-clock --output 'v2 tests'")

@@ -91,7 +91,7 @@ def delivery_code(state: "State") -> int:
 @click.command(epilog="Example: septet deliver mend-parser --branch")
 @click.argument("name", shell_complete=chat_names)
 @click.argument("files", nargs=-1, metavar="[FILE]...")
-@click.option("--yes", is_flag=True, help="Without showing the difference and asking.")
+@click.option("--yes", is_flag=True, help="Do not show the difference, and do not ask.")
 @click.option(
     "--branch",
     metavar="[BRANCH]",
@@ -104,8 +104,8 @@ def deliver(name: str, files: tuple[str, ...], yes: bool, branch: str | None, un
     """Write what chat NAME has made into its folder, proven or not: all of it, or only FILEs.
 
     Where you have changed the same file meanwhile, both changes are merged; where they disagree, the file stays
-    yours and the team's change is in septet-NAME.patch. What becomes another state than the one that was checked,
-    by a merge or by a choice of files, is checked again.
+    yours and the team's change is in septet-NAME.patch. If a merge or the choice of files gives a state that was
+    never checked, that state is checked as well.
     """
     from septet.chat.results import is_delivered
 
@@ -164,7 +164,7 @@ def undo(name: str) -> int:
 def try_version(name: str, command: tuple[str, ...], unsafe_local: bool) -> int:
     """Run the newest version of chat NAME as the runner would, before it is delivered.
 
-    COMMAND is what the plan runs, unless you say something else. Its exit status is that of this command.
+    COMMAND is what the plan runs, unless you name another. The exit code is that of COMMAND.
     """
     code = 0
 

@@ -18,10 +18,13 @@ from septet.wiring.models import ModelChoice, Models
 
 MENU = """\
 no model was found. What would you like?
-  1  watch a demo: scripted answers, code that is really run here (septet demo)
-  2  use an API key
-  3  look again for a local server (Ollama, LM Studio, llama.cpp, vLLM)
-  4  fetch the embedded small coder model: 1.1 GB once, real, offline, good for small jobs"""
+  1  watch a demo (scripted answers; its code is really run)
+  2  enter an API key (OpenAI or Anthropic)
+  3  look again for a model server on this machine
+     (Ollama, LM Studio, llama.cpp, vLLM)
+  4  download the built-in model, 1.1 GB, once
+     (runs offline, good for small programs)
+Type a number; Ctrl-C quits."""
 
 PROVIDERS = ("openai", "anthropic")
 
@@ -170,7 +173,7 @@ async def choose_model(models: Models, offer_embedded: bool, silent: bool) -> Mo
 async def follow_choice(models: Models, choice_number: str) -> None:
     if choice_number == "2":
         provider = await ask_provider()
-        key = ask_secret("key")
+        key = ask_secret("API key")
         try:
             await store_checked_key(models, provider, key)
         except BadConfig as error:
@@ -183,7 +186,7 @@ async def follow_choice(models: Models, choice_number: str) -> None:
 
 
 async def ask_provider() -> str:
-    return await ask_word("which one, openai or anthropic: ", PROVIDERS)
+    return await ask_word("provider (openai or anthropic): ", PROVIDERS)
 
 
 async def store_checked_key(models: Models, provider: str, key: str, keyring: bool = False) -> None:

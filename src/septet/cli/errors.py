@@ -57,7 +57,7 @@ def usage_message(error: click.ClickException, typed: Sequence[str], commands: S
             return f"{name} needs a value{see or ' (see septet run --help)'}"
         case _ if "unexpected extra argument" in message:
             extra = message.partition("(")[2].rstrip(")")
-            return f"'{extra}' is too much: put text of several words in quotes{see}"
+            return f"unexpected argument '{extra}': put text of several words in quotes{see}"
         case _:
             message = message.replace("No such command", "there is no command").replace(
                 ". Did you", ": did you"

@@ -17,18 +17,18 @@ MODES: "dict[str, tuple[Mode, ...]]" = {"single": ("single",), "team": ("team",)
 
 @click.command("eval", epilog="Example: septet eval small -m local/qwen2.5-coder-1.5b --tasks 4")
 @click.argument("suite")
-@click.option("-m", "--model", default="", help="What the members think with.")
+@click.option("-m", "--model", default="", help="The model of every member.")
 @click.option("-t", "--team", default="iterate", help="A team's name or a team.yaml (iterate).")
 @click.option(
     "--mode", type=click.Choice(list(MODES)), default="both", help="One answer, the team, or both (both)."
 )
-@click.option("--tasks", type=click.IntRange(1), help="Only so many tasks, chosen by the seed.")
+@click.option("--tasks", type=click.IntRange(1), help="How many tasks, chosen by the seed (all).")
 @click.option("--seed", default=0, help="Which tasks are chosen (0).")
 @click.option("--jobs", type=click.IntRange(1), default=1, help="How many tasks at once (1).")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The file of results; a second call goes on with it.",
+    help="The file of results; a second call continues it.",
 )
 @click.option(
     "--against",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.command(epilog="Examples: septet watch analog-clock; septet watch analog-clock --json | jq .type")
 @click.argument("name", shell_complete=chat_names)
 @click.option("--json", "as_json", is_flag=True, help="JSON lines on stdout: every event, then the result.")
-@click.option("-v", "--verbose", is_flag=True, help="Print the members' messages, too.")
+@click.option("-v", "--verbose", is_flag=True, help="Also print the members' messages.")
 @click.option("--plain", is_flag=True, help="No colours.")
 @bell_option
 def watch(name: str, as_json: bool, verbose: bool, plain: bool, bell: bool) -> int:

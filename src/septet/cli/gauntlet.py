@@ -10,9 +10,9 @@ import click
 def gauntlet(mode: str, jobs: int, as_json: bool) -> int:
     """Scripted teams that misbehave in each of the fourteen known modes, and tasks that nobody can do.
 
-    No key, no network: the words are written beforehand, the programs are really run. The last column is the end of the
-    same words in a plain round robin, which one member's word ends. The exit code is 1 where one does not end as it
-    should.
+    No key, no network: the words are written beforehand, the programs are really run. The last column shows
+    how the same team ends in a plain round robin, where one member's claim is enough. The exit code is 1 if a team does
+    not end as it should.
     """
     import anyio
     import msgspec

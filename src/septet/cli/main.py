@@ -46,10 +46,10 @@ SECTIONS = {
         "rm": ("septet.cli.maintenance:rm", "Delete a chat for good."),
         "backup": (
             "septet.cli.maintenance:backup",
-            "Write all chats to a file while others work, or read them back.",
+            "Write all chats to a file, or read them back.",
         ),
-        "gc": ("septet.cli.maintenance:gc", "Free what no chat uses, and show what everything takes."),
-        "learn": ("septet.cli.learn:learn", "Teach the exemplar from files, folders and chats."),
+        "gc": ("septet.cli.maintenance:gc", "Free disk space that no chat needs; show what is used."),
+        "learn": ("septet.cli.learn:learn", "Add code examples from files, folders and chats."),
         "facts": ("septet.cli.facts:facts", "Show or change the facts that every team of a project knows."),
         "exec": ("septet.cli.exec:execute", "Run a file or a command in the sandbox, as the runner does."),
         "eval": ("septet.cli.eval:evaluate", "Evaluate a team on tasks with hidden tests."),
@@ -72,7 +72,7 @@ SECTIONS = {
             "Let finished work be written into a folder without a question.",
         ),
         "acp": ("septet.cli.mcp:acp", "Serve an editor: Zed, JetBrains, neovim and other clients of ACP."),
-        "a2a": ("septet.cli.mcp:a2a", "Serve other agents by A2A, beside the page."),
+        "a2a": ("septet.cli.mcp:a2a", "Serve other agents by A2A, on the page's server."),
         "mcp": ("septet.cli.mcp:mcp", "Add MCP servers, whose tools members may use; or be one."),
         "doctor": (
             "septet.cli.doctor:doctor",

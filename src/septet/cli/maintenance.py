@@ -149,7 +149,7 @@ def confirm_removal(chat: str) -> bool:
 @click.option("--restore", "restores", is_flag=True, help="Read FILE into a home that has no chats yet.")
 @click.option("--json", "as_json", is_flag=True, help="What FILE holds, as one JSON object.")
 def backup(file: Path, restores: bool, as_json: bool) -> int:
-    """Write all chats of this machine with their contents to FILE, while others work; or read them back.
+    """Write all chats of this machine with their contents to FILE, even while chats run; or read them back.
 
     FILE also holds facts and examples. It does not hold keys and workspaces: `septet restore NAME v2` writes the files
     of a chat's version again.
@@ -174,7 +174,7 @@ def backup(file: Path, restores: bool, as_json: bool) -> int:
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def gc(rewrite: bool, as_json: bool) -> int:
-    """Free what no chat uses, while others work, and show what every part of Septet's home takes."""
+    """Free disk space that no chat needs, even while chats run, and show what each part of Septet's home uses."""
     from septet.domain.codec import ENCODER
     from septet.settings.home import find_home
     from septet.wiring.upkeep import collect_garbage

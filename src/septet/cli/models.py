@@ -63,7 +63,7 @@ def login(provider: str | None, keyring: bool) -> int:
 
 def read_key(provider: str) -> str:
     """Read a key: without echo at a terminal, else from standard input."""
-    key = ask_secret("key") if sys.stdin.isatty() else sys.stdin.readline()
+    key = ask_secret("API key") if sys.stdin.isatty() else sys.stdin.readline()
     key = key.strip()
     if not key or not key.isprintable():
         raise BadUsage("no key was given", f"septet keys set {provider}, then paste it")

@@ -252,7 +252,7 @@ OPTIONS = [
     click.option("--max-time", type=Duration(), help="The maximum working time: 90s, 20m, 1.5h."),
     click.option("--json", is_flag=True, help="JSON lines on stdout: every event, then the result."),
     click.option("-q", "--quiet", is_flag=True, help="Print the result and errors only."),
-    click.option("-v", "--verbose", is_flag=True, help="Print the members' messages, too."),
+    click.option("-v", "--verbose", is_flag=True, help="Also print the members' messages."),
     click.option("--debug", is_flag=True, help="Write the prompts to a log file, without keys."),
     click.option("--plain", is_flag=True, help="No colours, no animation."),
     bell_option,
@@ -283,9 +283,11 @@ OPTIONS = [
     click.option(
         "--run-as",
         type=click.Choice(["auto", "script", "screen", "server", "cells"]),
-        help="How programs are run: cells is one kernel for all code (team pair).",
+        help="How programs are run; cells: all code in one kernel (team pair).",
     ),
-    click.option("--strict", is_flag=True, help="The coder's own tests alone prove nothing."),
+    click.option(
+        "--strict", is_flag=True, help="Accept no requirement that only the coder's own tests show."
+    ),
     click.option(
         "--network",
         type=NetworkAccess(),

@@ -17,8 +17,9 @@ PROMPTS = {
     "review": "try it, then say what you saw; [Enter] continues, accept accepts it as it is, q quits: ",
     "packages": "install it? [Enter] yes · always · n no · q quit: ",
     "ask": "your answer ([Enter] leaves it to the team, q quits): ",
-    "step": "[Enter] do · e edit · s skip · c continue · q quit, or type a message: ",
+    "step": "[Enter] do · e edit · {skip}c continue · q quit, or type a message: ",
 }
+SKIP = "s skip · "
 NEXT_QUESTION = "ask again, or exit (Ctrl-D): "
 INTERRUPTED = "interrupted: [Enter] continues · type what should change · q quits (you can resume): "
 EXIT_WORDS = {"exit", "quit", "q", "bye"}
@@ -81,8 +82,12 @@ def make_ask(read_line: AskLine = ask_line, release_terminal: ReleaseTerminal = 
         if question.kind in ("review", "ask", "step"):
             async with release_terminal():
                 notify(f"septet: {question.text}")
+        if question.note:
+            async with release_terminal():
+                notify(f"septet: {question.note}")
+        prompt = PROMPTS[question.kind].format(skip=SKIP if question.can_skip else "")
         while True:
-            text = await read_line(PROMPTS[question.kind])
+            text = await read_line(prompt)
             word = text.strip().lower()
             if question.kind == "step" and word in SKIP_WORDS and not question.can_skip:
                 async with release_terminal():

@@ -114,7 +114,8 @@ def footer_text(state: State, turn: float = 0.0, quiet: float = 0.0, width: int 
 
     `turn` is how many seconds the turn has taken, `quiet` how many passed since the last event.
     """
-    rounds = f"round {rounds_used(state)} of {state.budget.rounds or '∞'}"
+    used = rounds_used(state)
+    rounds = f"round {used} of {state.budget.rounds or '∞'}" if used else "before the first round"
     busy = state.floor.turn is not None and state.ended is None
     speaker = f"waiting for the {state.floor.turn.speaker}, {turn:.0f} s" if state.floor.turn and busy else ""
     total = len(state.plan.items)
@@ -123,7 +124,7 @@ def footer_text(state: State, turn: float = 0.0, quiet: float = 0.0, width: int 
         rounds,
         speaker,
         checks,
-        spending_text(state),
+        spending_text(state) if state.spending.total.answers else "",
         time_text(state, quiet if busy else 0),
         turn_spending_text(state),
     ]

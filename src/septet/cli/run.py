@@ -129,7 +129,7 @@ def demo(which: str, workspace: Path | None, options: Options) -> int:
 def resume(
     name: str | None, message: str | None, last: bool, version: str | None, action: str, options: Options
 ) -> int:
-    """Continue a chat exactly where it stopped: after an end, a bound, a crash or a kill.
+    """Continue a chat exactly where it stopped: after an end, a limit, a crash or a kill.
 
     Without NAME the unfinished chats are offered. NAME may be the beginning of a name. MESSAGE answers what the
     chat waits for, or steers the next turn.

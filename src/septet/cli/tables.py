@@ -5,6 +5,7 @@ from datetime import datetime
 from shutil import get_terminal_size
 from typing import NamedTuple, TextIO
 
+from septet.chat.names import chat_title
 from septet.chat.summaries import Summary
 from septet.common.text import clip, pluralize
 from septet.domain.codec import ENCODER
@@ -13,6 +14,7 @@ from septet.ports import RemoteChat
 
 MIN_WIDTH_WITH_DATE = 90
 """On narrower terminals the date is left out, so that status and goal are visible."""
+MIN_STATUS_WIDTH = 12
 
 
 class ChatRow(NamedTuple):
@@ -57,18 +59,21 @@ def remote_row(note: RemoteChat) -> ChatRow:
 
 
 def chat_lines(rows: Sequence[ChatRow], width: int = 0) -> str:
-    """Return a line for each chat: name, last change, status and goal; clipped to the width, unless it is 0.
+    """Return a line for each chat: name, last change, status and goal; for a terminal, unless its width is 0.
 
-    Statuses are clipped on a terminal only: a program that reads the list gets them whole.
+    A terminal gets the status in short and a title, so that both are seen; a program gets them whole.
     """
     longest = max((len(row.chat) for row in rows), default=0)
+    has_date = not width or width >= MIN_WIDTH_WITH_DATE
+    most = max(MIN_STATUS_WIDTH, min(40, (width - longest - (22 if has_date else 4)) // 2))
+    statuses = [clip(row.status_text.partition("; ")[0], most) if width else row.status_text for row in rows]
+    column = max(map(len, statuses), default=0) if width else 40
     lines: list[str] = []
-    for row in rows:
-        when = f"{local_time(row.changed)}  " if not width or width >= MIN_WIDTH_WITH_DATE else ""
+    for row, status in zip(rows, statuses, strict=True):
+        when = f"{local_time(row.changed)}  " if has_date else ""
         where = f"(on {row.server}) " if row.server else ""
-        goal = where + clip(" ".join(row.goal.split()), 50)
-        status = clip(row.status_text, 40) if width else row.status_text
-        line = f"{row.chat:<{longest}}  {when}{status:<40}  {goal}"
+        goal = where + (chat_title(row.goal) if width else clip(" ".join(row.goal.split()), 50))
+        line = f"{row.chat:<{longest}}  {when}{status:<{column}}  {goal}"
         lines.append(clip(line, width) if width else line)
     return "\n".join(lines)
 

@@ -78,12 +78,28 @@ def children_of(node: "Node | None") -> "dict[str, tuple[Node, Node]]":
     return {}
 
 
+KINDS = {
+    "object": "keys with values",
+    "array": "a list",
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "null": "nothing",
+}
+"""What the library calls the kinds of values, and what a person calls them."""
+
+
+def in_plain_words(cause: str) -> str:
+    return re.sub(r"`([a-z]+)`", lambda found: KINDS.get(found[1], found[0]), cause)
+
+
 def validation_error(message: str, root: "Node | None", form: type, name: str) -> BadConfig:
     """The library's message, with its line in the file and the closest valid name."""
     location = ERROR_PATH.search(message)
     unknown = UNKNOWN_FIELD.search(message)
     path = location["path"] if location else ""
-    cause = ERROR_PATH.sub("", message)
+    cause = in_plain_words(ERROR_PATH.sub("", message))
     if unknown:
         key = unknown["key"]
         line = line_of(root, [*steps(path), key])

@@ -211,7 +211,8 @@ def read_suite(name: str) -> list[EvalTask]:
         return read_folders(path)
     if not path.is_file():
         raise BadUsage(
-            f"'{name}' is no suite", f"name a .jsonl file, a folder of tasks, or one of {', '.join(BUNDLED)}"
+            f"'{name}' is not a suite",
+            f"name a .jsonl file, a folder of tasks, or one of {', '.join(BUNDLED)}",
         )
     data = path.read_bytes()
     text = (gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data).decode()

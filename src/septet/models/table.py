@@ -81,10 +81,12 @@ FAMILIES = {
 def unknown_name(name: str, providers: Sequence[Provider]) -> BadConfig:
     first = re.split("[/:]", name)[0]
     if meant := next((prefix for start, prefix in FAMILIES.items() if first.lower().startswith(start)), ""):
-        return BadConfig(f"'{name[:80]}' names no model", f"did you mean '{meant}{name[:80]}'?")
+        return BadConfig(f"'{name[:80]}' is not a model name", f"did you mean '{meant}{name[:80]}'?")
     near = get_close_matches(first, [provider.name for provider in providers], n=1)
     if near and near[0] != first:
         prefix = next(provider.prefix for provider in providers if provider.name == near[0])
-        return BadConfig(f"'{name[:80]}' names no model", f"did you mean '{prefix}…'?")
+        return BadConfig(f"'{name[:80]}' is not a model name", f"did you mean '{prefix}…'?")
     patterns = [provider.name_pattern for provider in providers]
-    return BadConfig(f"'{name[:80]}' names no model", f"use {', '.join(patterns[:-1])} or {patterns[-1]}")
+    return BadConfig(
+        f"'{name[:80]}' is not a model name", f"use {', '.join(patterns[:-1])} or {patterns[-1]}"
+    )

@@ -45,6 +45,8 @@ class Question(Value):
     """Whether the next step can be left out."""
     files: tuple[str, ...] = ()
     """Files that the person may edit before the next step."""
+    note: str = ""
+    """What is good to know before the answer: for a plan, what the work will cost about."""
 
 
 def question(state: State) -> Question | None:
@@ -76,7 +78,22 @@ def question(state: State) -> Question | None:
 
 def plan_question(state: State, plan: Plan) -> Question:
     action = action_digest("plan", plan_digest(plan), newest_tree(state))
-    return Question(kind="plan", text=plan_text(plan), action=action)
+    return Question(kind="plan", text=plan_text(plan), action=action, note=cost_estimate(state))
+
+
+USUAL_ANSWERS = (4, 15)
+"""How many answers of models a small program takes, from the plan to its end (docs/cost.md)."""
+
+
+def cost_estimate(state: State) -> str:
+    """What a small program costs at the price of the answers so far; empty where nothing is known to cost anything."""
+    spent = state.spending.total
+    if not spent.answers or not spent.cost:
+        return ""
+    low, high = (spent.cost / spent.answers * max(count, spent.answers + 1) for count in USUAL_ANSWERS)
+    limit = f", at most ${state.budget.cost:g}" if state.budget.cost is not None else ""
+    usual = f"{USUAL_ANSWERS[0]} to {USUAL_ANSWERS[1]} answers"
+    return f"cost so far ${spent.cost:.4f}; a small program takes {usual}, about ${low:.2f} to ${high:.2f}{limit}"
 
 
 SHORT_ACTION = 12

@@ -14,6 +14,7 @@ from septet.chat.results import (
     ending_text,
     open_question,
     run_outcome,
+    run_title,
     speaks_for_person,
     status,
 )
@@ -34,6 +35,7 @@ from septet.domain.events import (
     PlanProposed,
     Recorded,
     RunFinished,
+    RunStarted,
 )
 from septet.domain.messages import Usage
 from septet.domain.plans import Judged, check_text, plan_digest, plan_text
@@ -212,7 +214,7 @@ def ending_view(state: State) -> RunOutcome | None:
 
 def question_view(state: State) -> Question | None:
     asked = open_question(state)
-    return replace(asked, text=capitalised(asked.text)) if asked else None
+    return replace(asked, text=capitalised(asked.text), note=capitalised(asked.note)) if asked else None
 
 
 def capitalised(text: str) -> str:
@@ -271,7 +273,7 @@ def budget_views(owner: str, limits: Allowance, used: Spending) -> Iterator[Budg
 
 
 class EventText(Value):
-    """Display text for an event: the outcome of a run, the checks of a plan, or a sentence."""
+    """Display text for an event: what was run and its outcome, the checks of a plan, or a sentence."""
 
     outcome: RunOutcome | None = None
     checks: tuple[str, ...] = ()
@@ -280,8 +282,10 @@ class EventText(Value):
 
 def event_text_for_page(event: Event) -> EventText | None:
     match event:
+        case RunStarted():
+            return EventText(text=run_title(event))
         case RunFinished():
-            return EventText(outcome=run_outcome(event))
+            return EventText(text=run_title(event), outcome=run_outcome(event))
         case PlanProposed(plan=plan):
             return EventText(checks=tuple(check_text(item.check) for item in plan.items))
         case PackagesWanted() | PackagesDecided() | PackagesInstalled():

@@ -16,7 +16,7 @@ import click
     help="The token for the page, of your choice. That of the NATS server is --nats-token-file.",
 )
 @click.option(
-    "--link", is_flag=True, help="Print an address that lets one more browser into the server that runs."
+    "--link", is_flag=True, help="Print an address that admits one more browser to the running server."
 )
 @click.option("--no-open", is_flag=True, help="Do not open a browser.")
 @click.option("-m", "--model", default="", envvar="SEPTET_MODEL", help="The model of new chats.")

@@ -60,6 +60,8 @@ class ConductorStatus(Value, omit_defaults=False):
     chat: str
     conducted: bool = False
     pausing: bool = False
+    reached: int = 0
+    """The newest event that was recorded while this server conducted the chat: later ones come from elsewhere."""
     trouble: str = ""
     remedy: str = ""
 
@@ -105,6 +107,7 @@ class ChatRunner:
         self._on_change = on_change
         self._running: dict[str, RunningChat] = {}
         self._errors: dict[str, SeptetError] = {}
+        self._reached: dict[str, int] = {}
         self._sandbox: Sandbox | None = None
 
     def status(self, chat: str) -> ConductorStatus:
@@ -114,6 +117,7 @@ class ChatRunner:
             chat=chat,
             conducted=running is not None,
             pausing=running is not None and running.turns is not None,
+            reached=self._reached.get(chat, 0),
             trouble=error.cause if error else "",
             remedy=error.remedy if error else "",
         )
@@ -197,6 +201,7 @@ class ChatRunner:
         person = person_on_any_surface(self._session.store)
         async with aclosing(self._session.perform(chat, sandbox, person)) as events:
             async for recorded in events:
+                self._reached[chat] = recorded.seq
                 if isinstance(recorded.event, TurnOpened) and not running.take_turn():
                     return
 

@@ -86,9 +86,9 @@ def choose_download(name: str) -> ModelChoice:
 
 def no_model_found() -> NoModel:
     return NoModel(
-        "no model was chosen and none was found (no key, no local server)",
-        "set OPENAI_API_KEY or ANTHROPIC_API_KEY, or download the embedded model (1.1 GB, once) with --fetch or "
-        "septet models get, or watch septet demo",
+        "no model was found (no API key, no local model server)",
+        "run septet login openai or set OPENAI_API_KEY (anthropic likewise), or download the built-in model "
+        "(1.1 GB, once) with septet models get or --fetch, or watch septet demo clock",
     )
 
 
@@ -214,7 +214,7 @@ class Models:
         """Return the provider. Raises BadUsage if it takes no key."""
         known = {provider.name: provider for provider in self._with_keys()}
         if name not in known:
-            raise BadUsage(f"'{name}' takes no key", f"use one of {', '.join(known)}")
+            raise BadUsage(f"'{name}' is not a provider with an API key", f"use one of {', '.join(known)}")
         return known[name]
 
     def providers_with_keys(self) -> tuple[str, ...]:

@@ -158,7 +158,7 @@ class Provider:
 
     def missing_key_error(self) -> NoModel:
         return NoModel(
-            f"no key for {self.name} is known",
+            f"there is no API key for {self.name}",
             f"set {self.key_variable} or run: septet login {self.name}",
         )
 

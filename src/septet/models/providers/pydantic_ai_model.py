@@ -369,7 +369,7 @@ def open_pydantic_ai(name: str, http: HttpClient, load: LoadBlob | None = None) 
     provider, _, model = name.partition(":")
     if not provider or not model:
         raise BadConfig(
-            f"'pydantic-ai:{name[:80]}' names no model", "write pydantic-ai:PROVIDER:NAME, e.g. groq:…"
+            f"'pydantic-ai:{name[:80]}' is not a model name", "write pydantic-ai:PROVIDER:NAME, e.g. groq:…"
         )
     try:
         return PydanticAIModel(infer_model(name, provider_factory=bounded_provider(http)), http, load)
