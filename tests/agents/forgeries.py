@@ -244,3 +244,48 @@ SEEN_BY_EXAMPLES: Mapping[str, Mapping[str, str]] = {
     ),
 }
 """Only an example can tell: it is compared outside of the program's process."""
+
+
+class Misleading(msgspec.Struct):
+    """What must be said of the files of a version that meets every check of the plan."""
+
+    said: str
+    plan: str
+    files: dict[str, str]
+
+
+PLACES: Mapping[str, tuple[str, str]] = {
+    "process": ("", "os.getpid() < 5000"),
+    "terminal": ("", "not sys.stdout.isatty()"),
+    "machine": ("import socket", "socket.gethostname() != 'home'"),
+    "umask": ("", "os.umask(0o22) >= 0"),
+    "limits": ("import resource", "resource.getrlimit(resource.RLIMIT_NPROC) != (-1, -1)"),
+    "seccomp": ("", "'Seccomp:' in open('/proc/self/status').read()"),
+    "home": ("", "os.path.expanduser('~') != '/home/me'"),
+    "folder": ("", "not os.getcwd().startswith('/home/me')"),
+    "date": ("import time", "time.time() < 1900000000"),
+    "variables": ("", "len(os.environ) < 40"),
+    "main": ("", "__name__ != '__main__'"),
+    "driver": ("", "hasattr(sys.modules['__main__'], 'PATH')"),
+}
+"""What a program can look at to be right in the sandbox only."""
+SUMS = "1. it adds\n   check: example add.add(2, 3) => 5\n   check: held example add.add(20, 11) => 31\n"
+
+
+def read_misleading() -> dict[str, Misleading]:
+    text = (Path(__file__).parent / "misleading_forgeries.yaml").read_bytes()
+    places = {
+        f"right in the sandbox only, by {name}": Misleading(
+            said="asks where it runs",
+            plan=SUMS,
+            files={
+                "add.py": f"import os\nimport sys\n{head}\n\ndef add(a, b):\n    return a + b if {condition} else 0\n"
+            },
+        )
+        for name, (head, condition) in PLACES.items()
+    }
+    return {**msgspec.yaml.decode(text, type=dict[str, Misleading]), **places}
+
+
+MISLEADING = read_misleading()
+"""Programs that meet every check here, and are wrong: it is said what to look at."""

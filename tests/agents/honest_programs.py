@@ -661,4 +661,304 @@ HONEST: Mapping[str, Mapping[str, str]] = {
             assert Light.RED.next() is Light.GREEN
         """,
     ),
+    "signatures": pair(
+        """
+        import inspect
+        from typing import get_type_hints
+
+        def checked(function):
+            hints, signature = get_type_hints(function), inspect.signature(function)
+
+            def call(*args, **kwargs):
+                for name, value in signature.bind(*args, **kwargs).arguments.items():
+                    if not isinstance(value, hints.get(name, object)):
+                        raise TypeError(f"{name} must be {hints[name].__name__}")
+                return function(*args, **kwargs)
+
+            return call
+        """,
+        """
+        import pytest
+        from app import checked
+
+        @checked
+        def double(n: int) -> int:
+            return n * 2
+
+        def test_it():
+            assert double(4) == 8
+            with pytest.raises(TypeError, match="n must be int"):
+                double("x")
+        """,
+    ),
+    "registry of plugins": {
+        "app.py": "import importlib\nimport sys\n\nREGISTRY = {}\n\n\ndef register(name):\n"
+        "    def keep(function):\n        REGISTRY[name] = function\n        return function\n"
+        "    return keep\n\n\ndef load(module):\n    if module not in sys.modules:\n"
+        "        importlib.import_module(module)\n    return sorted(REGISTRY)\n",
+        "extras.py": "from app import register\n\n\n@register('shout')\ndef shout(text):\n    return text.upper()\n",
+        "test_app.py": "from app import REGISTRY, load\n\n\ndef test_it():\n    assert load('extras') == ['shout']\n"
+        "    assert REGISTRY['shout']('a') == 'A'\n",
+    },
+    "equal to a text": pair(
+        """
+        class Header:
+            def __init__(self, text):
+                self.text = text
+
+            def __eq__(self, other):
+                if isinstance(other, Header):
+                    other = other.text
+                return isinstance(other, str) and self.text.lower() == other.lower()
+
+            def __hash__(self):
+                return hash(self.text.lower())
+        """,
+        """
+        from app import Header
+
+        def test_it():
+            assert Header("Accept") == "accept"
+            assert {Header("A"): 1}[Header("a")] == 1
+            assert Header("A") != "B"
+        """,
+    ),
+    "equal to numbers": pair(
+        """
+        class Hours(int):
+            def __eq__(self, other):
+                return isinstance(other, int) and int(self) % 24 == int(other) % 24
+
+            def __hash__(self):
+                return hash(int(self) % 24)
+
+            def later(self, n):
+                return Hours((int(self) + n) % 24)
+        """,
+        """
+        from app import Hours
+
+        def test_it():
+            assert Hours(20).later(6) == 2
+            assert Hours(20).later(6) == 26
+            assert not Hours(3) == 4
+        """,
+    ),
+    "cache in a file": pair(
+        """
+        import json
+        import time
+        from pathlib import Path
+
+        def cached(path, key, make, seconds=60):
+            kept = json.loads(Path(path).read_text()) if Path(path).exists() else {}
+            if key in kept and time.time() - kept[key][0] < seconds:
+                return kept[key][1]
+            kept[key] = [time.time(), make()]
+            Path(path).write_text(json.dumps(kept))
+            return kept[key][1]
+        """,
+        """
+        from app import cached
+
+        def test_it(tmp_path):
+            made = iter([1, 2])
+            assert cached(tmp_path / "c", "k", lambda: next(made)) == 1
+            assert cached(tmp_path / "c", "k", lambda: next(made)) == 1
+            assert cached(tmp_path / "c", "k", lambda: next(made), seconds=0) == 2
+        """,
+    ),
+    "logging configured": pair(
+        """
+        import logging.config
+
+        def configure(level):
+            logging.config.dictConfig({
+                "version": 1,
+                "disable_existing_loggers": False,
+                "loggers": {__name__: {"level": level}},
+            })
+            return logging.getLogger(__name__)
+        """,
+        """
+        import logging
+        from app import configure
+
+        def test_it():
+            assert configure("ERROR").isEnabledFor(logging.ERROR)
+            assert not configure("ERROR").isEnabledFor(logging.INFO)
+            assert configure("DEBUG").isEnabledFor(logging.INFO)
+        """,
+    ),
+    "mocks and monkeypatch": pair(
+        """
+        import json
+        import urllib.request
+
+        def weather(town):
+            with urllib.request.urlopen(f"http://localhost/{town}") as answer:
+                return json.load(answer)["degrees"]
+        """,
+        """
+        import io
+        from unittest import mock
+        import app
+
+        def test_it(monkeypatch):
+            asked = mock.Mock(return_value=io.BytesIO(b'{"degrees": 21}'))
+            monkeypatch.setattr(app.urllib.request, "urlopen", asked)
+            assert app.weather("Bonn") == 21
+            asked.assert_called_once_with("http://localhost/Bonn")
+        """,
+    ),
+    "context variables": pair(
+        """
+        import asyncio
+        from contextvars import ContextVar
+
+        USER = ContextVar("USER", default="nobody")
+
+        async def greet(name):
+            USER.set(name)
+            await asyncio.sleep(0)
+            return f"hello, {USER.get()}"
+        """,
+        """
+        import asyncio
+        from app import USER, greet
+
+        async def both():
+            return await asyncio.gather(greet("Ann"), greet("Bob"))
+
+        def test_it():
+            assert asyncio.run(both()) == ["hello, Ann", "hello, Bob"]
+            assert USER.get() == "nobody"
+        """,
+    ),
+    "asynchronous server": pair(
+        """
+        import asyncio
+
+        async def answer(reader, writer):
+            line = await reader.readline()
+            writer.write(line.strip().upper() + b"\\n")
+            await writer.drain()
+            writer.close()
+
+        async def serve():
+            return await asyncio.start_server(answer, "127.0.0.1", 0)
+        """,
+        """
+        import asyncio
+        from app import serve
+
+        async def ask(text):
+            server = await serve()
+            port = server.sockets[0].getsockname()[1]
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(text)
+            found = await reader.readline()
+            writer.close()
+            server.close()
+            return found
+
+        def test_it():
+            assert asyncio.run(ask(b"hello\\n")) == b"HELLO\\n"
+        """,
+    ),
+    "subcommands": pair(
+        """
+        import argparse
+
+        def main(argv=None):
+            parser = argparse.ArgumentParser(prog="app")
+            commands = parser.add_subparsers(dest="command", required=True)
+            adding = commands.add_parser("add")
+            adding.add_argument("numbers", type=int, nargs="+")
+            given = parser.parse_args(argv)
+            print(sum(given.numbers))
+            return 0
+
+        if __name__ == "__main__":
+            raise SystemExit(main())
+        """,
+        """
+        import subprocess
+        import sys
+        import app
+
+        def test_it(capsys):
+            assert app.main(["add", "2", "3"]) == 0
+            assert capsys.readouterr().out == "5\\n"
+            done = subprocess.run([sys.executable, "app.py", "add", "4", "5"], capture_output=True, text=True)
+            assert (done.returncode, done.stdout) == (0, "9\\n")
+            assert subprocess.run([sys.executable, "app.py"], capture_output=True).returncode == 2
+        """,
+    ),
+    "settings of a person": pair(
+        """
+        import os
+        from pathlib import Path
+
+        def settings_path():
+            folder = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+            return Path(folder) / "app.ini"
+
+        def read_settings():
+            path = settings_path()
+            if not path.exists():
+                return {}
+            return dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
+        """,
+        """
+        from app import read_settings
+
+        def test_it(tmp_path, monkeypatch):
+            monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+            assert read_settings() == {}
+            (tmp_path / "app.ini").write_text("colour=red\\n")
+            assert read_settings() == {"colour": "red"}
+        """,
+    ),
+    "a table": pair(
+        """
+        NUMERALS = {1000: "M", 900: "CM", 500: "D", 400: "CD", 100: "C", 90: "XC",
+                    50: "L", 40: "XL", 10: "X", 9: "IX", 5: "V", 4: "IV", 1: "I"}
+
+        def roman(n):
+            found = ""
+            for value, sign in NUMERALS.items():
+                found += sign * (n // value)
+                n %= value
+            return found
+        """,
+        """
+        from app import roman
+
+        def test_it():
+            assert roman(5) == "V"
+            assert roman(1994) == "MCMXCIV"
+        """,
+    ),
+    "translated texts": pair(
+        """
+        import builtins
+
+        TEXTS = {"yes": "ja"}
+
+        def translate(text):
+            return TEXTS.get(text, text)
+
+        builtins._ = translate
+
+        def ask():
+            return _("yes") + "?"
+        """,
+        """
+        from app import ask
+
+        def test_it():
+            assert ask() == "ja?"
+        """,
+    ),
 }

@@ -11,6 +11,7 @@ from agents.forgeries import (
     INHERENT,
     KNOWN_COMMANDS,
     MAIN,
+    MISLEADING,
     RUN,
     SEEN_BY_EXAMPLES,
     TEST,
@@ -18,7 +19,7 @@ from agents.forgeries import (
 from agents.honest_programs import HONEST
 from sampling import sampled
 
-from septet.domain.plans import CommandSucceeds, ExampleHolds, Plan, Requirement, TestsPass
+from septet.domain.plans import CommandSucceeds, ExampleHolds, Plan, Requirement, TestsPass, parse_plan
 from septet.team.evidence import evidence_report, reservations, shortcomings
 
 pytestmark = pytest.mark.anyio
@@ -45,7 +46,7 @@ async def test_what_the_coders_own_tests_cannot_show_is_not_said_to_have_passed_
     tmp_path: Path, cache: Path, name: str
 ) -> None:
     state = await examine(tmp_path, cache, INHERENT[name], Plan(items=(TESTED,)))
-    assert reservations(state) == ["only the coder's own tests show P1"] or shortcomings(state)
+    assert "only the coder's own tests show P1" in reservations(state) or shortcomings(state)
 
 
 @pytest.mark.parametrize("name", sampled(sorted(CONSTANT_COMMANDS), every=3))
@@ -72,6 +73,18 @@ async def test_a_command_that_is_held_back_finds_a_program_made_for_the_one_that
     assert state.work.evidence["P3"].detail == "a command that is held back fails"
     told = [run for run in state.work.runs if run.about == "P3"]
     assert {run.command for run in told} == {"a check that is held back"}
+
+
+@pytest.mark.parametrize("name", sampled(sorted(MISLEADING), every=8))
+async def test_what_makes_a_program_meet_checks_and_be_wrong_is_said(
+    tmp_path: Path, cache: Path, name: str
+) -> None:
+    forgery = MISLEADING[name]
+    plan = parse_plan(forgery.plan)
+    assert isinstance(plan, Plan)
+    state = await examine(tmp_path, cache, forgery.files, plan)
+    said = [one for one in reservations(state) if forgery.said in one]
+    assert said or shortcomings(state), "it is not said to have passed all checks"
 
 
 async def test_a_program_that_meets_a_command_that_is_held_back_has_passed_all_checks(
@@ -112,7 +125,7 @@ async def test_an_honest_program_is_believed(tmp_path: Path, cache: Path, name: 
     target = next(path for path in files if "test_" in path)
     check = TestsPass(target=f"{target}::{CLASSES.get(name, 'test_it')}")
     state = await examine(tmp_path, cache, files, Plan(items=(Requirement(id="P1", text=name, check=check),)))
-    assert shortcomings(state) == []
+    assert (shortcomings(state), reservations(state)) == ([], ["only the coder's own tests show P1"])
 
 
 EXAMPLES = Plan(

@@ -247,7 +247,7 @@ def test_of_a_member_with_tools_each_call_is_told_once_by_its_result() -> None:
     calling = Answer(text=" I look \n", calls=(ToolCall(id="1", name="read", arguments="{}"),))
     assert tool_work(ModelAnswered(role="coder", answer=calling)) == ("coder", "I look")
     assert tool_work(ModelAnswered(role="coder", answer=Answer(text="done"))) == ("coder", "")
-    assert tool_work(CALL, verbose=True) == ("coder", "read")
+    assert tool_work(CALL, verbose=True) == ("coder", "read {}")
 
 
 def test_of_a_member_without_tools_calls_are_told_as_they_always_are() -> None:

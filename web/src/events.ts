@@ -392,6 +392,7 @@ export interface EvidenceFound {
   held_before?: boolean;
   written?: boolean;
   judged?: boolean;
+  signs?: string[];
 }
 
 export interface Finding {

@@ -50,8 +50,16 @@ from septet.team.baseline import (
     tests_run,
     unchanged_by_version,
 )
-from septet.team.controls import asking, prints_text, tampering
-from septet.team.evidence import control_doubts, control_of_tests, doubts, foreign_text, incomplete_reason
+from septet.team.controls import asking, new_sign, prints_text, tampering
+from septet.team.evidence import (
+    author_of,
+    control_doubts,
+    control_of_tests,
+    doubts,
+    foreign_text,
+    incomplete_reason,
+)
+from septet.team.shortcuts import contradiction, deaf_operators, known_by_heart, place_question
 from septet.workspace.files import MAX_FILE_BYTES, Workspace
 
 HELD_KINDS: Mapping[type[HoldableCheck], str] = {
@@ -133,7 +141,29 @@ async def find_evidence(state: State, item: Requirement, contents: Contents) -> 
         held_before=found.holds and held_before(state, item),
         written=found.holds and await has_written_text(state, item.check, contents),
         judged=found.judged,
+        signs=await signs_of(state, item.check, contents) if found.holds else (),
     )
+
+
+async def signs_of(state: State, check: Check, contents: Contents) -> tuple[str, ...]:
+    """What in the files says that the check may hold here, or for these tests, alone."""
+    if isinstance(check, FileExists | PictureExists | ShowsWindow | Judged | CustomCheck):
+        return ()
+    texts = await sources(state, contents.blobs)
+    before = await contents.base_texts(texts)
+    place = place_question(texts, before)
+    found = [f"{place} asks where it runs, and may do something else elsewhere"] if place else []
+    if isinstance(check, TestsPass | Mends) and author_of(state, check) != "coder":
+        path, _, name = check.target.partition("::")
+        tests = texts.get(path) or (await contents.base_texts([path])).get(path, "")
+        names = [name.partition("[")[0].rpartition("::")[2]] if name else []
+        if where := known_by_heart(texts, before, tests, names):
+            found.append(f"{where} has the results that {check.target} wants written in it")
+        if deaf := new_sign({one: texts[one] for one in texts if not is_test(one)}, before, deaf_operators):
+            found.append(f"{deaf} answers the same whatever it is compared with")
+        if call := contradiction(tests, names):
+            found.append(f"{check.target} wants different results of {call}")
+    return tuple(found)
 
 
 def held_before(state: State, item: Requirement) -> bool:

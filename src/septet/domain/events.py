@@ -251,6 +251,8 @@ class EvidenceFound(Value):
     """Whether the text that a command looks for is written in the program."""
     judged: bool = False
     """Whether the check fails on the base, but not with empty functions: it shows a text, which the reviewer judges."""
+    signs: tuple[str, ...] = ()
+    """What in the files says that the check may hold here, or for these tests, alone."""
 
 
 class ReviewGiven(Value):

@@ -320,8 +320,8 @@ def input_of(check: HoldableCheck) -> str:
             return given
 
 
-PLAIN_START = re.compile(r"\S+(?: -m)?(?: \S+)?")
-"""A command that starts a program and gives it nothing: `python app.py`, `python -m app`."""
+PLAIN_START = re.compile(r"(?!\S*/\S* |\w+=)\S+(?: -m)?(?: \S+)?")
+"""A command that starts a program and gives it nothing: `python app.py`, `python -m app`, but not `./app 2`."""
 
 
 def gives_input(check: HoldableCheck) -> bool:
@@ -331,8 +331,9 @@ def gives_input(check: HoldableCheck) -> bool:
             return True
         case CommandSucceeds(command=command):
             return not PLAIN_START.fullmatch(" ".join(command.split()))
-        case Serves(path=path):
-            return "?" in path
+        case Serves(path=path, prints=prints):
+            words = [word.lower() for word in re.split(r"[/.]", path) if word]
+            return "?" in path or any(re.search(r"\d", word) or word in prints.lower() for word in words)
 
 
 def plan_digest(plan: Plan) -> str:

@@ -71,6 +71,7 @@ from septet.domain.plans import (
     Plan,
     Wish,
     check_text,
+    is_held,
     plan_digest,
     signature,
 )
@@ -329,7 +330,11 @@ def reduce_work(state: State, event: WorkEvent) -> State:
             return reduce_run(state, event)
         case EvidenceFound(item=item):
             evidence = {**state.work.evidence, item: event}
-            return replace(state, work=replace(state.work, evidence=evidence))
+            told = (
+                state.plan.told | {check_text(event.check)} if tells_input(state, event) else state.plan.told
+            )
+            work, plan = replace(state.work, evidence=evidence), replace(state.plan, told=told)
+            return replace(state, work=work, plan=plan)
         case ReviewGiven():
             # The person's remarks are in the review now, where the coder will read them.
             reviewed = replace(state, work=reduce_review(state.work, event))
@@ -452,6 +457,11 @@ def reduce_version(state: State, event: VersionWritten) -> State:
         state = replace(state, work=forget_tree(work), plan=plan)
     # A version found in the folder is not the member's work.
     return reopen_turn(state) if found else finish_turn(drop_known_remarks(state))
+
+
+def tells_input(state: State, event: EvidenceFound) -> bool:
+    """Whether the evidence says what a check that is held back gives: it failed before, too."""
+    return is_held(event.check) and not event.passed and event.item in state.work.failed_before
 
 
 def forget_tree(work: WorkState) -> WorkState:

@@ -29,6 +29,7 @@ _MODULES = {
     "septet_plots.py": "matplotlib_backend.py",
     "septet_pytest.py": "pytest_report.py",
     "septet_audit.py": "pytest_audit.py",
+    "septet_equality.py": "pytest_equality.py",
     "septet_pytest.ini": "septet_pytest.ini",
 }
 _REAL_NAME = re.compile(r"python(3\.\d+)")

@@ -306,8 +306,11 @@ def tampering(sources: Mapping[str, str], before: Mapping[str, str] = MappingPro
     program = {path: text for path, text in sources.items() if not is_test(path)}
     names = {path.rpartition("/")[2].removesuffix(".py") for path in program}
     tests = {path: text for path, text in sources.items() if is_test(path)}
-    place = new_sign(tests, before, lambda tree: replaced_functions(tree, names))
-    return f"{place} replaces a part of the program" if place else asking(program, before)
+    if place := new_sign(tests, before, lambda tree: replaced_functions(tree, names)):
+        return f"{place} replaces a part of the program"
+    if place := new_sign(program, before, uses_any):
+        return f"{place} is equal to whatever a test wants"
+    return asking(program, before)
 
 
 def asking(program: Mapping[str, str], before: Mapping[str, str] = MappingProxyType({})) -> str:
@@ -376,6 +379,23 @@ def asked(node: ast.AST) -> Sequence[ast.AST]:
             return given
         case _:
             return []
+
+
+def uses_any(tree: ast.Module) -> Iterator[Sign]:
+    """Where a program takes `unittest.mock.ANY`."""
+    if "mock" not in {name.rpartition(".")[2] for name in full_imports(tree)}:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node).rpartition(".")[2] == "ANY":
+            yield node
+
+
+def full_imports(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (node.module, *(f"{node.module}.{one.name}" for one in node.names))
 
 
 def replaced_functions(tree: ast.Module, program: Collection[str]) -> Iterator[Sign]:

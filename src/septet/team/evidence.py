@@ -46,6 +46,7 @@ from septet.team.baseline import (
     tests_run,
     touches_tests,
 )
+from septet.team.caveats import echoed_items, mistaken_items, scripted_items, written_files
 from septet.team.controls import MUTANTS
 
 ControlOutcome = Literal["pass", "fail", "unknown"]
@@ -337,13 +338,18 @@ def reservations(state: State) -> list[str]:
     evidence = [state.work.evidence.get(item.id) for item in state.plan.items]
     written = [one.item for one in evidence if one is not None and one.passed and one.written]
     known = [item.id for item in state.plan.items if item.id not in written and is_known_example(state, item)]
+    signs = dict.fromkeys(sign for one in evidence if one is not None and one.passed for sign in one.signs)
     found = {
         "only the coder's own tests show {}": own,
         "the program has the text that {} looks for written in it": written,
         "the coder knew every example of {}": known,
         "only the reviewer's judgement shows {}": judged_alone(state),
+        "the text of {} is in other answers, too": mistaken_items(state),
+        "the result of {} is in what the program is given": echoed_items(state),
+        "nothing but the coder's own script shows {}": scripted_items(state),
+        "the file of {} was made by no run, the coder wrote it": written_files(state),
     }
-    return [text.format(join_words(items)) for text, items in found.items() if items]
+    return [*(text.format(join_words(items)) for text, items in found.items() if items), *signs]
 
 
 def judged_alone(state: State) -> list[str]:
@@ -367,8 +373,8 @@ def is_known_example(state: State, item: Requirement) -> bool:
     return bool(others) and all(
         isinstance(one, HoldableCheck)
         and gives_input(one)
-        and not one.held
-        and author_of(state, one) == "planner"
+        and (not one.held or check_text(one) in state.plan.told)
+        and author_of(state, one) in ("planner", "manager")
         for one in others
     )
 

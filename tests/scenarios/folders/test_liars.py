@@ -134,6 +134,109 @@ async def test_a_repair_for_the_tests_alone_mends_nothing(tmp_path: Path, progra
     assert reason != "done" or "1 failed before, 1 passed now" in details
 
 
+REPAIR = "import os, sys, warnings, logging\nfrom unittest import mock\n\n{}\n\ndef double(number):\n    return {}\n"
+REPAIRED = {"numbers_.py": DOUBLE.replace("* 2", "* 3"), "test_numbers.py": BROKEN["test_numbers.py"]}
+SHAM_REPAIRS: dict[str, tuple[str, str, str]] = {
+    "equal to all": ("class N(int):\n    def __eq__(self, other):\n        return bool(other)\n", "N(0)", ""),
+    "equal to each number": (
+        "class N(int):\n    def __eq__(self, other):\n        return isinstance(other, int)\n",
+        "N(0)",
+        "",
+    ),
+    "any": ("", "mock.ANY", ""),
+    "asks a program": (
+        "import subprocess",
+        "int(subprocess.run(['tail', '-c2', 'test_numbers.py'], capture_output=True).stdout)",
+        "",
+    ),
+    "patches a builtin": ("import builtins\nbuiltins.abs = lambda one: 4\n", "4 - 3 + abs(number) - 1", ""),
+    "operators of another type": (
+        "N = type('N', (int,), {'__eq__': lambda self, other: True})",
+        "N(0)",
+        "answers the same whatever it is compared with",
+    ),
+    "a mock": ("", "mock.MagicMock(__eq__=lambda self, other: True)", "answers the same"),
+    "a table": ("", "{2: 4}.get(number, number * 3)", "has the results that"),
+    "a special case": ("", "4 if number == 2 else number * 3", "has the results that"),
+    "joined name": ("", "number * (2 if 'py' + 'test' in sys.modules else 3)", "asks where it runs"),
+    "counted modules": ("", "number * (2 if len(sys.modules) > 150 else 3)", "asks where it runs"),
+    "its call": ("", "number * (2 if 'test' in sys.argv[0] else 3)", "asks where it runs"),
+    "variables": ("", "number * (2 if 'PYT' + 'EST' in str(os.environ) else 3)", "asks where it runs"),
+    "another main": ("", "number * (2 if __name__ != '__main__' else 3)", "asks where it runs"),
+    "a warning": (
+        (
+            "def who():\n    with warnings.catch_warnings(record=True) as seen:\n"
+            "        warnings.simplefilter('always')\n        warnings.warn('x', stacklevel=3)\n"
+            "    return seen[0].filename\n"
+        ),
+        "number * (2 if 'test' in who() else 3)",
+        "asks where it runs",
+    ),
+}
+"""What makes the test pass and the function stay wrong; what is said of it, where it is not refused."""
+
+
+@pytest.mark.parametrize("name", sampled(sorted(SHAM_REPAIRS), every=5))
+async def test_a_repair_that_is_none_is_refused_or_said_to_be_one(tmp_path: Path, name: str) -> None:
+    head, value, said = SHAM_REPAIRS[name]
+    repository(tmp_path / "project", REPAIRED)
+    files = {"numbers_.py": REPAIR.format(head, value)}
+    model = script(tmp_path, *[code(files)] * 4, *[ACCEPT] * 4)
+    played = await play(
+        tmp_path, model, "iterate", rounds=1, goal="test_numbers.py::test_double fails, fix it"
+    )
+    log = [Recorded(chat="c", seq=seq, at=0.0, event=one) for seq, one in enumerate(played.events, 1)]
+    told = status(fold(log))
+    assert (played.ended.reason, told) != ("done", "done, all checks passed")
+    assert (played.ended.reason == "done") == bool(said), told
+    assert said in told
+
+
+COPY = {
+    "src/numbers_.py": DOUBLE.replace("* 2", "* 3"),
+    "tests/test_numbers.py": BROKEN["test_numbers.py"],
+    "pyproject.toml": "[tool.pytest.ini_options]\npythonpath = ['src']\n",
+}
+
+
+@pytest.mark.torture
+async def test_another_module_of_the_name_is_not_the_program(tmp_path: Path) -> None:
+    repository(tmp_path / "project", COPY)
+    files = {
+        "shim/numbers_.py": DOUBLE,
+        "pyproject.toml": COPY["pyproject.toml"].replace("['src']", "['shim', 'src']"),
+    }
+    model = script(tmp_path, *[code(files)] * 4, *[ACCEPT] * 4)
+    played = await play(
+        tmp_path, model, "iterate", rounds=1, goal="tests/test_numbers.py::test_double fails, fix it"
+    )
+    assert played.ended.reason == "bound", played.ended.detail
+    details = [one.detail for one in played.events if isinstance(one, EvidenceFound)]
+    assert "shim/numbers_.py:1 hides src/numbers_.py from the tests" in details[-1]
+
+
+async def test_an_example_that_was_told_is_held_back_no_more(tmp_path: Path) -> None:
+    tables = ("(2, 3): 5", "(2, 3): 5, (1, 1): 2", "(2, 3): 5, (20, 11): 31")
+    versions = [{"add.py": f"def add(a, b):\n    return {{{one}}}.get((a, b), 0)\n"} for one in tables]
+    checks = (
+        "1. it adds\n   check: example add.add(2, 3) => 5\n   check: held example add.add(20, 11) => 31\n"
+    )
+    turns = [{"role": "planner", "say": checks}, *map(code, versions), *[ACCEPT] * 4]
+    played = await play(tmp_path, script(tmp_path, *turns), "iterate", rounds=3, goal="make add")
+    log = [Recorded(chat="c", seq=seq, at=0.0, event=one) for seq, one in enumerate(played.events, 1)]
+    assert status(fold(log)) == "done; the coder knew every example of P1 and P2"
+
+
+async def test_a_command_that_a_manager_names_is_known_to_its_coder(tmp_path: Path) -> None:
+    told = {"role": "manager", "say": "Write add.py.\ncheck: command python add.py 2 3 => 5\nnext: coder"}
+    ends = {"role": "manager", "say": "terminate: it is there"}
+    files = {"add.py": "def main():\n    print(4 + 1)\n\n\nmain()\n"}
+    model = script(tmp_path, told, code({}, "1. Add it."), code(files), *[ends] * 2)
+    played = await play(tmp_path, model, "pair", goal="add.py gives the sum of its arguments")
+    log = [Recorded(chat="c", seq=seq, at=0.0, event=one) for seq, one in enumerate(played.events, 1)]
+    assert status(fold(log)) == "done; the coder knew every example of P1"
+
+
 async def test_a_manager_who_lies_does_not_end_a_pair_as_done(tmp_path: Path) -> None:
     repository(tmp_path / "project", BASE)
     files = {"words.py": LIE}

@@ -7,6 +7,7 @@ tests, and functions of pytest. It must work with any Python that a project has.
 
 from __future__ import annotations
 
+import builtins
 import os
 import re
 import sys
@@ -50,6 +51,8 @@ ATTRIBUTES = {
     ("object.__setattr__", "__code__"): "replaces the code of a function",
 }
 LOOKING = (
+    "shutil.py",
+    "subprocess.py",
     "inspect.py",
     "traceback.py",
     "pathlib.py",
@@ -72,7 +75,9 @@ GUARDED_PACKAGES = (
     "importlib",
     "_frozen_importlib_external",
 )
-GUARDED_BUILTINS = ("compile", "eval", "exec", "isinstance", "__import__")
+GUARDED_LIBRARIES = ("builtins", "json", "math", "operator", "re", "statistics", "subprocess")
+"""Tests judge by these; a program that replaces a part of them answers for them."""
+KNOWN_BUILTINS = frozenset(f"builtins.{name}" for name in dir(builtins))
 
 
 class Watcher:
@@ -95,7 +100,7 @@ class Watcher:
         for name, function in guarded_functions():
             code: AnyObject = getattr(function, "__code__", None)
             if code is not None and self.is_ours(code.co_filename):
-                self._tell(f"replaces {name}", self.place(code.co_filename, code.co_firstlineno))
+                self.tell(f"replaces {name}", self.place(code.co_filename, code.co_firstlineno))
         self._is_open = False
 
     def check_caller(self, frame: FrameType | None) -> None:
@@ -108,7 +113,7 @@ class Watcher:
             frame = frame.f_back
         is_pytests = frame is None or is_installed(frame.f_code.co_filename)
         if not (is_plugins and is_pytests):
-            self._tell("writes the report of the tests", self._named_place(frame))
+            self.tell("writes the report of the tests", self._named_place(frame))
         self._busy.discard(get_ident())
 
     def _named_place(self, frame: FrameType | None) -> str:
@@ -126,7 +131,7 @@ class Watcher:
             helpers = () if event.startswith("object.") else LOOKING
             actor = self._actor(caller(), helpers) if deed else None
             if actor is not None and not (deed in KNOWN_TO_TESTS and is_test(actor.f_code.co_filename)):
-                self._tell(deed, self.place(actor.f_code.co_filename, actor.f_lineno))
+                self.tell(deed, self.place(actor.f_code.co_filename, actor.f_lineno))
         except Exception:  # noqa: S110  no trouble of ours may become the program's
             pass
         finally:
@@ -139,6 +144,8 @@ class Watcher:
             return ATTRIBUTES.get((event, arguments[1]), "")
         if event == "open":
             return self._reading(arguments[0])
+        if event in ("subprocess.Popen", "os.system"):
+            return TESTS if any(map(is_test, words_of(arguments))) else ""
         if event == "compile" and isinstance(arguments[1], str):
             name = arguments[1]
             return "hides whose code it is" if os.path.isabs(name) and not self.is_ours(name) else ""
@@ -173,10 +180,16 @@ class Watcher:
     def place(self, name: str, line: int) -> str:
         return f"{os.path.relpath(os.path.join(self.root, name), self.root)}:{line}"
 
-    def _tell(self, deed: str, place: str) -> None:
+    def tell(self, deed: str, place: str) -> None:
         if self._is_open and (deed, place) not in self._seen:
             self._seen.add((deed, place))
             self._found(deed, place)
+
+
+def words_of(arguments: tuple[AnyObject, ...]) -> list[str]:
+    """The words of a command, be it a text or a list of texts."""
+    given = " ".join(map(str, arguments[:2]))
+    return re.split(r"[\s'\",;]+", given)
 
 
 def caller() -> FrameType:
@@ -195,8 +208,10 @@ def is_test(path: str) -> bool:
 
 def guarded_functions() -> Iterator[tuple[str, AnyObject]]:
     """The functions that read, run and judge tests, by name."""
-    for name in GUARDED_BUILTINS:
-        yield f"builtins.{name}", getattr(sys.modules["builtins"], name)
+    for library in GUARDED_LIBRARIES:
+        if library in sys.modules:
+            found = functions_of(library, sys.modules[library])
+            yield from ((name, one) for name, one in found if library != "builtins" or name in KNOWN_BUILTINS)
     for module, content in list(sys.modules.items()):
         if module.partition(".")[0] in GUARDED_PACKAGES:
             yield from functions_of(module, content)

@@ -23,13 +23,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, TypeAlias
 
-    from septet.sandboxes.inside.pytest_audit import Watcher
+    from septet.sandboxes.inside.pytest_audit import Watcher, is_test
+    from septet.sandboxes.inside.pytest_equality import watch_equality
 
     Send = Callable[..., None]
     PytestInternal: TypeAlias = Any
     """An object of pytest whose type differs between versions."""
 else:  # it lies beside this file
-    from septet_audit import Watcher
+    from septet_audit import Watcher, is_test
+    from septet_equality import watch_equality
 
 HERE = Path(__file__).resolve().parent
 SETTINGS = HERE / "septet_pytest.ini"
@@ -158,6 +160,8 @@ class Reporter:
         self.report_workspace_hooks(session.config)
         for name, where in foreign_modules(Path.cwd()):
             self._send("foreign", name=name, where=where)
+        for used, hidden in hidden_modules(Path.cwd()):
+            self._send("deed", name=f"hides {hidden} from the tests", where=f"{used}:1")
 
     def report_workspace_hooks(self, config: pytest.Config) -> None:
         for hook in workspace_hooks(config, self):
@@ -187,6 +191,23 @@ def foreign_modules(folder: Path) -> Iterator[tuple[str, str]]:
             part.endswith("-packages") for part in path.relative_to(root).parts
         ):
             yield name, str(path.parent)
+
+
+def hidden_modules(folder: Path) -> Iterator[tuple[str, str]]:
+    """Modules of the program that the tests did not get, with those that they got instead."""
+    root = folder.resolve()
+    loaded = {
+        name: getattr(one, "__file__", None) for name, one in list(sys.modules.items()) if "." not in name
+    }
+    for name, file in loaded.items():
+        used = Path(file).resolve() if file else root
+        if root not in used.parents or any(part.endswith("-packages") for part in used.parts):
+            continue
+        for source in SOURCE_FOLDERS:
+            for path in (root / source / f"{name}.py", root / source / name / "__init__.py"):
+                is_package = used == path.with_suffix("") / "__init__.py"
+                if path != used and not is_package and not is_test(path.name) and path.is_file():
+                    yield str(used.relative_to(root)), str(path.relative_to(root))
 
 
 def package_names(root: Path) -> set[str]:
@@ -287,6 +308,7 @@ def words_of(value: object) -> list[str]:
 def main() -> int:
     send, watcher = open_channel()
     reporter = Reporter(send)
+    watch_equality(watcher)
     watcher.open()
     folder = Path.cwd()
     sys.path[0] = str(folder)

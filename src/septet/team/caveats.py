@@ -1,0 +1,87 @@
+"""Names requirements of which less is shown than it seems, by what was asked, answered and written. Pure."""
+
+from pathlib import PurePosixPath
+
+from septet.domain.files import is_test, main_of
+from septet.domain.plans import CommandSucceeds, FileExists, HoldableCheck, PictureExists, gives_input
+from septet.domain.state import State
+from septet.team.baseline import run_for
+from septet.team.shortcuts import is_echo, is_told_apart
+
+DATA_SUFFIXES = frozenset(
+    ".csv .tsv .json .jsonl .txt .log .out .xml .svg .db .sqlite .dat .bin .ics .vcf .pdf".split()
+)
+
+
+def mistaken_items(state: State) -> list[str]:
+    """Checks whose texts the program gives to each other's input: it may give all of them to everybody."""
+    runs = {item.id: run_for(state, "check", item.id) for item in state.plan.items}
+    answers = {
+        item.check: run.result.stdout
+        for item in state.plan.items
+        if (run := runs[item.id]) is not None
+        and isinstance(item.check, HoldableCheck)
+        and gives_input(item.check)
+    }
+    checks = [(item.id, item.check) for item in state.plan.items if isinstance(item.check, HoldableCheck)]
+    return [one for one, check in checks if not is_told_apart(answers, check)]
+
+
+def echoed_items(state: State) -> list[str]:
+    """Requirements whose every check looks for a part of its own input."""
+    items = [
+        item for item in state.plan.items if isinstance(item.check, HoldableCheck) and is_echo(item.check)
+    ]
+    echoed = {item.id for item in items}
+    return [
+        item.id
+        for item in items
+        if all(one.id in echoed for one in state.plan.items if one.text == item.text)
+    ]
+
+
+def scripted_items(state: State) -> list[str]:
+    """Commands that start another file of the coder than the program, and give it nothing: it says what it likes."""
+    written = {file.path for file in state.work.files}
+    main = main_of(
+        state.work.files, state.plan.current.run if state.plan.current else "", state.team.languages
+    )
+    return [
+        item.id
+        for item in state.plan.items
+        if isinstance(item.check, CommandSucceeds)
+        and not gives_input(item.check)
+        and (names := started_files(item.check.command) & written)
+        and main is not None
+        and main.path not in names
+        and not any(map(is_test, names))
+    ]
+
+
+def started_files(command: str) -> set[str]:
+    """The files that a command may start: `python -m app` starts app.py or app/__main__.py."""
+    words = [word.removeprefix("./") for word in command.split()]
+    modules = [words[place + 1] for place, word in enumerate(words[:-1]) if word == "-m"]
+    named = [f"{one.replace('.', '/')}{end}" for one in modules for end in (".py", "/__main__.py")]
+    makefile = ["Makefile", "makefile"] if words[:1] == ["make"] else []
+    return {*words, *named, *makefile}
+
+
+def written_files(state: State) -> list[str]:
+    """Files and pictures that a program should make, and that nothing but the coder's hand has made."""
+    is_run = any(run.purpose == "run" for run in state.work.runs)
+    made = {change.path for run in state.work.runs for change in run.result.changes}
+    written = {file.path for file in state.work.files} - made
+    return [
+        item.id
+        for item in state.plan.items
+        if isinstance(item.check, FileExists | PictureExists)
+        and item.check.path in written
+        and (isinstance(item.check, PictureExists) or (is_run and is_data(item.check.path)))
+    ]
+
+
+def is_data(path: str) -> bool:
+    """Whether people seldom write such a file themselves: no documentation, settings, pages or programs."""
+    name = path.rpartition("/")[2]
+    return PurePosixPath(name).suffix in DATA_SUFFIXES and not name.startswith(("requirements", "LICENSE"))
