@@ -145,7 +145,11 @@ def delta(index: int, **fields: str) -> dict[str, object]:
     return {"type": "content_block_delta", "index": index, "delta": fields}
 
 
-CALL = {"type": "content_block_start", "index": 3, "content_block": {"type": "tool_use", "id": "c", "name": "n"}}
+CALL = {
+    "type": "content_block_start",
+    "index": 3,
+    "content_block": {"type": "tool_use", "id": "c", "name": "n"},
+}
 REDACTED = {
     "type": "content_block_start",
     "index": 2,
@@ -155,7 +159,12 @@ END = [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}}, {"type":
 
 
 def test_thinking_goes_back_unchanged_with_the_calls_that_it_led_to_if_it_is_signed() -> None:
-    thoughts = [delta(0, thinking="h"), delta(0, thinking="m"), delta(0, signature="s"), delta(1, thinking="no")]
+    thoughts = [
+        delta(0, thinking="h"),
+        delta(0, thinking="m"),
+        delta(0, signature="s"),
+        delta(1, thinking="no"),
+    ]
     answer = read(REDACTED, *thoughts, CALL, delta(3, partial_json="{}"), *END).answer("m", 2.0)
     blocks = [
         {"type": "thinking", "thinking": "hm", "signature": "s"},
@@ -171,7 +180,10 @@ def test_thinking_goes_back_unchanged_with_the_calls_that_it_led_to_if_it_is_sig
 
 
 def test_later_counts_replace_earlier_ones_and_wrong_ones_lose_no_answer() -> None:
-    start = {"type": "message_start", "message": {"model": "exact", "usage": {"input_tokens": 9, "output_tokens": 1}}}
+    start = {
+        "type": "message_start",
+        "message": {"model": "exact", "usage": {"input_tokens": 9, "output_tokens": 1}},
+    }
     text = {"type": "content_block_start", "content_block": {"type": "text", "text": "x"}}
     later = {"type": "message_delta", "usage": {"output_tokens": 4}, "delta": {"stop_reason": "max_tokens"}}
     wrong = {"type": "message_delta", "usage": {"output_tokens": "many"}}

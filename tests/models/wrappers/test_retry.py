@@ -152,5 +152,7 @@ async def test_a_request_with_its_own_time_ends_after_it() -> None:
         with pytest.raises(TimedOut, match=r"no complete answer within 0\.01 s"):
             await anext(items)
     whole = RequestTimeout(Failing())
-    answers = [[item async for item in whole.answer(replace(question("go"), timeout=one))] for one in (None, 60.0)]
+    answers = [
+        [item async for item in whole.answer(replace(question("go"), timeout=one))] for one in (None, 60.0)
+    ]
     assert answers == [[Delta(), Answer(text="done", model="m")]] * 2
