@@ -1,10 +1,10 @@
 """Files of the person's: what may be written over, what a refusal shows of them, and what was found in the folder."""
 
-import subprocess
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
+import anyio
 import pytest
 from team.states import chat, planned
 
@@ -120,7 +120,7 @@ async def test_what_stands_in_the_way_is_named(tmp_path: Path, path: str, reason
 async def test_a_file_that_may_not_be_shown_is_not_replaced(
     tmp_path: Path, name: str, content: bytes
 ) -> None:
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    await anyio.run_process(["git", "init", "-q", str(tmp_path)])
     (tmp_path / ".gitignore").write_text("ignored*\n")
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_bytes(content)

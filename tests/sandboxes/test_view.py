@@ -40,8 +40,11 @@ def test_only_the_workspace_is_writable_and_the_root_is_closed_last(work: Path) 
     assert arguments[tmp - 5 : tmp] == ["--perms", "1777", "--size", "100", "--tmpfs"]
     shm = arguments.index("/dev/shm")
     assert arguments[shm - 5 : shm] == ["--perms", "1777", "--size", "100", "--tmpfs"]
-    assert ["--perms", "0777", "--dir", HOME] == arguments[
-        arguments.index(HOME) - 3 : arguments.index(HOME) + 1
+    assert arguments[arguments.index(HOME) - 3 : arguments.index(HOME) + 1] == [
+        "--perms",
+        "0777",
+        "--dir",
+        HOME,
     ]
 
 

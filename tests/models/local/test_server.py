@@ -267,7 +267,7 @@ def test_what_is_missing_to_run_a_model_here_is_named(
     with pytest.raises(NoModel, match=r"install 'septet\[local\]'"):
         models(tmp_path).open("")
     monkeypatch.delattr(os, "posix_spawn")
-    with pytest.raises(NoModel, match="do not run on this system.*Ollama"):
+    with pytest.raises(NoModel, match=r"do not run on this system.*Ollama"):
         models(tmp_path).open("")
 
 

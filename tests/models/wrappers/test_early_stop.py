@@ -3,8 +3,8 @@
 import pytest
 from models.asking import ask, open_openai, question
 
-from septet.models.http import HttpClient
 from septet.domain.messages import Delta, Message, Request, Usage
+from septet.models.http import HttpClient
 from septet.models.wrappers.early_stop import (
     REPEATED_LINES,
     EarlyStop,
