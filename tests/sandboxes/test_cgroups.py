@@ -146,12 +146,16 @@ def test_the_groups_of_a_process_are_found_where_they_are_mounted(
     mounts, own = tmp_path / "mounts", tmp_path / "none"
     mounts.write_text(V2.format(place=tmp_path / "v2"))
     monkeypatch.setattr(cgroups, "_MOUNTS", mounts)
-    read = cgroups._read  # pyright: ignore[reportPrivateUsage]  # a process's own file stands elsewhere
-    monkeypatch.setattr(
-        cgroups, "_read", lambda path: "1:name=x:/y\n0::/a/b\n" if path.name == "cgroup" else read(path)
-    )
+    memberships = "1:name=x:/y\n0::/a/b\n"
+
+    def read(path: Path) -> str:
+        if path.name == "cgroup":  # it stands in /proc
+            return memberships
+        return path.read_text() if path.exists() else ""
+
+    monkeypatch.setattr(cgroups, "_read", read)
     assert cgroups.control_group_of(4711).folders == (tmp_path / "v2" / "a" / "b",)
-    monkeypatch.setattr(cgroups, "_read", lambda path: "0::/\n" if path.name == "cgroup" else read(path))
+    memberships = "0::/\n"
     assert cgroups.control_group_of(4711).folders == ()
     monkeypatch.setattr(cgroups, "_MOUNTS", own)
     assert cgroups.control_group_of(4711).folders == ()

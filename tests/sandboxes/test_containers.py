@@ -4,7 +4,9 @@ import json
 import shlex
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
+import msgspec
 import pytest
 from sandboxes.system_calls import ALLOW, ARGUMENTS, ENOSYS, EPERM, ERRNO
 
@@ -125,32 +127,47 @@ def test_an_engine_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) ->
         Container.podman()
 
 
+class Comparison(msgspec.Struct, rename={"value_two": "valueTwo"}):
+    index: int
+    value: int
+    op: Literal["SCMP_CMP_EQ", "SCMP_CMP_GT", "SCMP_CMP_MASKED_EQ"]
+    value_two: int = 0
+
+
+class Rule(msgspec.Struct, rename={"error": "errnoRet"}):
+    names: list[str]
+    action: Literal["SCMP_ACT_ERRNO"]
+    error: int
+    args: list[Comparison]
+
+
+class Rules(msgspec.Struct, rename="camel"):
+    default_action: Literal["SCMP_ACT_ALLOW"]
+    syscalls: list[Rule]
+
+
 class Profile:
     """What a container engine's seccomp profile says of a call: the first rule that fits."""
 
     def __init__(self) -> None:
-        self._profile = json.loads(seccomp_profile())
+        self._rules = msgspec.json.decode(seccomp_profile(), type=Rules).syscalls
 
     def says(self, call: str, arguments: tuple[int, ...] = ()) -> int:
         given = [*arguments, *[0] * (6 - len(arguments))]
-        for rule in self._profile["syscalls"]:
-            assert rule["action"] == "SCMP_ACT_ERRNO"
-            if call in rule["names"] and all(self._fits(one, given) for one in rule["args"]):
-                return ERRNO | rule["errnoRet"]
-        assert self._profile["defaultAction"] == "SCMP_ACT_ALLOW"
+        for rule in self._rules:
+            if call in rule.names and all(self._fits(one, given) for one in rule.args):
+                return ERRNO | rule.error
         return ALLOW
 
-    def _fits(self, one: dict[str, int], given: list[int]) -> bool:
-        value, operand = given[one["index"]], one["value"]
-        match one["op"]:
+    def _fits(self, one: Comparison, given: list[int]) -> bool:
+        value = given[one.index]
+        match one.op:
             case "SCMP_CMP_EQ":
-                return value == operand
+                return value == one.value
             case "SCMP_CMP_GT":
-                return value > operand
+                return value > one.value
             case "SCMP_CMP_MASKED_EQ":
-                return value & operand == one["valueTwo"]
-            case op:
-                raise AssertionError(op)
+                return value & one.value == one.value_two
 
 
 def test_the_profile_refuses_what_the_filter_refuses() -> None:

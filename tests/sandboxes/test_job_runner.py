@@ -198,7 +198,7 @@ def test_a_mode_is_a_program_of_ours_around_the_command(monkeypatch: pytest.Monk
         assert plain.command[-2:] == PLAIN.command
         return plain.command[4:-2]
 
-    monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr("shutil.which", "/bin/{}".format)
     assert job_runner.apply_mode(PLAIN) is PLAIN
     assert arguments(replace(PLAIN, mode=Screen(picture="p", seconds=2.0))) == ("p", "2.0", "3.0", "perhaps")
     assert arguments(replace(PLAIN, mode=Screen(needed=True))) == ("screenshot.png", "10.0", "0.6", "needed")
@@ -215,7 +215,7 @@ def test_a_mode_is_a_program_of_ours_around_the_command(monkeypatch: pytest.Monk
 
 
 def test_without_a_virtual_screen_only_a_needed_window_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr("shutil.which", dict[str, str]().get)
     assert job_runner.apply_mode(replace(PLAIN, mode=Screen())) == PLAIN
     with pytest.raises(SandboxFailed, match="apt install xvfb"):
         job_runner.apply_mode(replace(PLAIN, mode=Screen(needed=True)))

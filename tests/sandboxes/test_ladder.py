@@ -4,8 +4,8 @@ import json
 import os
 import platform
 import socket
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from anyio import create_task_group
@@ -145,10 +145,12 @@ def test_a_profile_of_macos_quotes_what_it_allows() -> None:
 class Leaky:
     """A sandbox that runs nothing, and pretends what came of the attempts."""
 
-    def __init__(self, rung: str = "leaky", succeeds: bool = True, **lies: object) -> None:
+    def __init__(
+        self, rung: str = "leaky", succeeds: bool = True, lies: Mapping[str, object] | None = None
+    ) -> None:
         self._rung = rung
         self._succeeds = succeeds
-        self._lies = lies
+        self._lies = lies or {}
 
     async def run(self, job: Job, listen: object = None) -> RunResult:
         secret, port, outside, hook = job.command[3:]
@@ -182,15 +184,15 @@ async def test_each_attempt_that_succeeds_is_named_and_holds_a_rung_back(
 ) -> None:
     monkeypatch.setenv("SEPTET_TEST_ONLY", "here")
     monkeypatch.setattr(socket, "if_nameindex", lambda: [(1, "lo"), (2, "wired0")])
-    check = await self_check(Leaky(**LEAKS[attempt]))
+    check = await self_check(Leaky("leaky", True, LEAKS[attempt]))
     assert (check.rung, check.ran, check.let_through, check.holds) == ("leaky", True, (attempt,), False)
     assert [one.attempt for one in check.results] == [*ladder.ATTEMPTS]
 
 
 async def test_a_hook_is_no_reason_against_a_rung_that_cannot_prevent_it() -> None:
-    check = await self_check(Leaky("landlock", hook=True))
+    check = await self_check(Leaky("landlock", True, {"hook": True}))
     assert (check.let_through, check.holds) == (("write a git hook",), True)
-    both = await self_check(Leaky("landlock", hook=True, secret=True))
+    both = await self_check(Leaky("landlock", True, {"hook": True, "secret": True}))
     assert not both.holds
 
 
@@ -198,13 +200,14 @@ async def test_what_everybody_sees_is_no_leak(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("SEPTET_TEST_ONLY", "here")
     monkeypatch.setattr(socket, "if_nameindex", lambda: [(1, "lo"), (2, "wired0")])
     seen = {"PWD": os.environ.get("PWD", ""), "SEPTET_TEST_ONLY": "another", "PATH": os.environ["PATH"]}
-    check = await self_check(Leaky(variables=seen, interfaces="    lo: 0\n wired01: 0\n"))
+    lies = {"variables": seen, "interfaces": "    lo: 0\n wired01: 0\n"}
+    check = await self_check(Leaky("leaky", True, lies))
     assert (check.let_through, check.holds) == ((), True)
 
 
-@pytest.mark.parametrize("lies", [{"said": "[]"}, {"succeeds": False}, {"said": ""}])
-async def test_a_check_that_did_not_run_proves_nothing(lies: dict[str, Any]) -> None:
-    check = await self_check(Leaky(**lies))
+@pytest.mark.parametrize(("succeeds", "lies"), [(True, {"said": "[]"}), (False, {}), (True, {"said": ""})])
+async def test_a_check_that_did_not_run_proves_nothing(succeeds: bool, lies: dict[str, str]) -> None:
+    check = await self_check(Leaky("leaky", succeeds, lies))
     assert (check.ran, check.holds, check.let_through) == (False, False, ())
     assert not SelfCheck(rung="x", ran=False, results=()).holds
 

@@ -277,10 +277,10 @@ async def test_as_many_matches_as_fit_are_told_and_that_there_are_more(tmp_path:
 async def test_a_search_without_ripgrep_finds_the_same(
     folder: FolderContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    both = []
+    both: list[str] = []
     for there in (True, False):
         if not there:
-            monkeypatch.setattr("septet.tools.reading.which", lambda _: None)
+            monkeypatch.setattr("septet.tools.reading.which", dict[str, str]().get)
         both.append((await told(folder, "search", pattern="hour")).text)
     assert both[0] == both[1]
     assert (await told(folder, "search", pattern="nowhere at all")).text == "no match"
@@ -295,7 +295,7 @@ async def test_what_ripgrep_does_not_accept_python_searches(folder: FolderContex
 async def test_a_search_that_cannot_be_made_says_so(
     folder: FolderContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("septet.tools.reading.which", lambda _: None)
+    monkeypatch.setattr("septet.tools.reading.which", dict[str, str]().get)
     monkeypatch.setattr("septet.tools.reading.SEARCHER", "raise SystemExit(1)")
     assert await refused(folder, "search", pattern="x" * 90) == f"'{'x' * 80}' cannot be searched for"
     assert matching_lines(folder.root / "nowhere", "x", "", ["a"]) == []

@@ -166,7 +166,7 @@ def nameless(context: ToolContext) -> str:
     return ""
 
 
-def untyped(context: ToolContext, what) -> str:  # type: ignore[no-untyped-def]  # the point
+def untyped(context: ToolContext, what) -> str:  # pyright: ignore[reportMissingParameterType, reportUnknownParameterType]  # the point
     """Say what."""
     return ""
 
@@ -180,15 +180,15 @@ class Useless:
     """It does nothing."""
 
 
-@pytest.mark.parametrize(
-    ("made", "trouble"),
-    [
-        (nameless, "has no docstring"),
-        (untyped, "has an odd parameter 'what'"),
-        (starred, "has an odd parameter 'what'"),
-        (Useless, "needs a docstring and a method"),
-    ],
-)
+ODD: list[tuple[object, str]] = [
+    (nameless, "has no docstring"),
+    (untyped, "has an odd parameter 'what'"),
+    (starred, "has an odd parameter 'what'"),
+    (Useless, "needs a docstring and a method"),
+]
+
+
+@pytest.mark.parametrize(("made", "trouble"), ODD)
 def test_what_cannot_be_a_tool_says_why(made: object, trouble: str) -> None:
     with pytest.raises(BadConfig, match=trouble):
         tool_of(made)

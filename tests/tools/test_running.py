@@ -85,7 +85,7 @@ async def test_an_empty_command_is_not_run() -> None:
             "1 failed, 2 passed",
         ),
         (RunResult(exit_code=1, stdout="it has 3 passed in 0.1s"), "exit 1"),
-        (RunResult(exit_code=None, stopped_by="time", stdout="3 passed in 0.1s"), None),
+        (RunResult(exit_code=137, stopped_by="time", stdout="3 passed in 0.1s"), None),
     ],
 )
 def test_a_run_of_tests_is_told_by_their_counts(result: RunResult, ending: str | None) -> None:

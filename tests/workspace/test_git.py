@@ -135,7 +135,7 @@ def test_git_lists_names_and_says_nothing_where_it_fails(repository: Path) -> No
 def test_where_git_is_not_installed_nothing_is_opened(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shutil, "which", lambda _: None)
+    monkeypatch.setattr(shutil, "which", dict[str, str]().get)
     with open_git(repository, repository) as opened:
         assert opened is None
 

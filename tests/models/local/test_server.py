@@ -263,7 +263,7 @@ def test_a_model_that_is_not_downloaded_is_refused_with_its_size_and_how_to_get_
 def test_what_is_missing_to_run_a_model_here_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedded, "find_spec", lambda _: None)
+    monkeypatch.setattr(embedded, "find_spec", dict[str, object]().get)
     with pytest.raises(NoModel, match=r"install 'septet\[local\]'"):
         models(tmp_path).open("")
     monkeypatch.delattr(os, "posix_spawn")

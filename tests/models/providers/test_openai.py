@@ -111,7 +111,7 @@ def piece(call: str, arguments: str = "", index: int | None = None, name: str = 
     return {"choices": [{"delta": {"tool_calls": [fields]}}]}
 
 
-END = {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}
+END: dict[str, object] = {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}
 
 
 def test_pieces_of_calls_without_an_index_belong_to_the_call_that_began_last() -> None:
@@ -162,7 +162,7 @@ def test_token_counts_that_cannot_be_read_lose_no_answer(usage: object, counted:
 
 def test_reasoning_goes_back_only_with_calls_and_in_the_field_in_which_it_came() -> None:
     for field in ("reasoning", "reasoning_content"):
-        thought = {"choices": [{"delta": {field: "hm"}}]}
+        thought: object = {"choices": [{"delta": {field: "hm"}}]}
         answer = read(thought, piece("a", "{}", 0, "one"), END).answer("m", 0.0)
         assert msgspec.json.decode(answer.replay) == {field: "hm"}
         said = {"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]}
