@@ -17,6 +17,7 @@ from septet.agents.checks import (
     Observation,
     add_check,
     find_evidence,
+    is_folder,
     is_new,
     reports_by_file,
     unchanged_text,
@@ -355,3 +356,10 @@ async def test_an_example_is_compared_as_data(kept: Kept, outcome: str, expected
     assert told(await evidence(kept, check)) == (False, "was not run", "")
     found = await evidence(kept, check, run("check", "P1", stdout=f"{OUTCOME_MARK}{outcome}\n"))
     assert told(found) == (*expected, "v1 check P1")
+
+
+@pytest.mark.parametrize(
+    ("target", "folder"), [("tests", True), ("npm test", True), ("a.py", False), ("a.py::test_x", False)]
+)
+def test_a_target_is_one_file_or_a_whole_folder(target: str, folder: bool) -> None:
+    assert is_folder(target) is folder

@@ -13,7 +13,7 @@ from sandboxes.system_calls import ALLOW, ARGUMENTS, ENOSYS, EPERM, ERRNO
 from septet.domain.runs import Job, Limits
 from septet.errors import NoSandbox, SandboxFailed
 from septet.sandboxes import seccomp
-from septet.sandboxes.rungs.containers import IMAGE, Container, seccomp_profile
+from septet.sandboxes.rungs.containers import IMAGE, Container, seccomp_profile, system_folders
 
 pytestmark = pytest.mark.anyio
 
@@ -176,3 +176,9 @@ def test_the_profile_refuses_what_the_filter_refuses() -> None:
     assert {profile.says(name) for name in seccomp.REFUSED} == {EPERM}
     assert {profile.says(name) for name in seccomp.ABSENT} == {ENOSYS}
     assert profile.says("read") == ALLOW
+
+
+def test_a_systems_folders_are_mounted_and_its_links_are_in_the_image() -> None:
+    found = system_folders()
+    assert [folder for folder in found if folder.is_symlink() or not folder.is_dir()] == []
+    assert Path("/usr") in found

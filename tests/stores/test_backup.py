@@ -158,13 +158,14 @@ async def test_what_comes_back_is_its_owners_alone_and_other_databases_come_alon
         other.commit()
     (home / "notes.txt").write_text("no database")
     others = {name: home / name for name in ("facts", "examples.db", "gone.db", "notes.txt")}
-    write_backup(home / "septet.db", home / "blobs", others, tmp_path / "b.zip")
     before = os.umask(0)
     try:
+        write_backup(home / "septet.db", home / "blobs", others, tmp_path / "b.zip")
         done = read_backup(tmp_path / "b.zip", new)
     finally:
         os.umask(before)
     assert (done.chats, done.events, done.blobs) == (1, 1, 1)
+    assert (tmp_path / "b.zip").stat().st_mode & 0o777 == 0o600
     paths = {str(path.relative_to(new)): path.stat().st_mode & 0o777 for path in new.rglob("*")}
     folders = ("blobs", f"blobs/{address[:2]}", "facts", "facts/deep")
     files = ("septet.db", f"blobs/{address[:2]}/{address[2:]}", "facts/deep/one.md", "examples.db")

@@ -18,7 +18,7 @@ from septet.tools.reading import (
     reading_tools,
 )
 from septet.tools.registry import ToolResult
-from septet.tools.syntax_outline import parser_of
+from septet.tools.syntax_outline import parser_of, syntax_definitions
 
 pytestmark = pytest.mark.anyio
 TOOLS = {one.name: one for one in reading_tools()}
@@ -360,3 +360,11 @@ async def test_a_read_says_what_is_left(folder: FolderContext, tmp_path: Path) -
     cut = await told(folder, "read", path="long.txt")
     assert cut.text.endswith("\n(long.txt has 3 lines; go on with start=2)")
     assert (cut.summary, cut.shown) == ("read 1–1 of long.txt", ())
+
+
+def test_a_large_file_or_an_unknown_language_has_no_grammar(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "function f() {}\n"
+    monkeypatch.setattr("septet.tools.syntax_outline.LARGEST", len(text))
+    assert syntax_definitions("a.js", text, nested=False) == ["1 function f()"]
+    assert syntax_definitions("a.js", text + " ", nested=False) is None
+    assert syntax_definitions("a.unknown", text, nested=False) is None
