@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from team.states import PLAN, STARTED, chat, planned, version
 
-from septet.agents.person import absent_person, agreeing_to_work
+from septet.agents.person import (
+    absent_person,
+    agreeing_to_plans,
+    agreeing_to_work,
+    always_agree,
+    with_chat_released,
+)
 from septet.agents.records import Rehearsal
 from septet.domain.approvals import approves
 from septet.domain.events import (
@@ -21,6 +27,7 @@ from septet.domain.events import (
     PlanProposed,
     StepGranted,
     StopRequested,
+    ToolAnswered,
     ToolCalled,
     TurnOpened,
     WorkAccepted,
@@ -28,7 +35,9 @@ from septet.domain.events import (
 from septet.domain.facts import FactsChange
 from septet.domain.packages import MissingPackages, Provisions
 from septet.domain.plans import plan_digest
+from septet.domain.state import State
 from septet.errors import NeedsPerson
+from septet.ports import Record
 from septet.team.questions import SHORT_ACTION, Question, check_action, question, read_answer
 
 PLANNED = chat([STARTED, PlanProposed(plan=PLAN)])
@@ -219,3 +228,67 @@ def test_a_declined_package_is_not_asked_about_again_and_others_are() -> None:
     assert not provisions.fresh(WANTED.missing)
     assert provisions.fresh(OTHERS.missing).names == {"left-pad"}
     assert chat([*events, OTHERS]).work.provisions.to_ask.names == {"rich", "left-pad"}
+
+
+def asks(*events: Event) -> State:
+    return chat([*planned(), TurnOpened(speaker="coder"), *events])
+
+
+async def taken_and_released(state: State) -> list[str]:
+    told: list[str] = []
+
+    async def person(state: State, record: Record) -> Event | None:
+        told.append("asked")
+        await record(PersonSpoke(text="hi"))
+        return None
+
+    async def record(event: Event) -> State:
+        told.append("recorded")
+        return state
+
+    agent = with_chat_released(
+        person, lambda chat: told.append(f"take {chat}"), lambda chat: told.append(f"release {chat}")
+    )
+    assert await agent(state, record) is None
+    return told
+
+
+@pytest.mark.anyio
+async def test_a_chat_is_free_for_others_while_it_waits_for_the_person() -> None:
+    assert await taken_and_released(PLANNED) == ["release c", "asked", "take c", "recorded", "take c"]
+    assert await taken_and_released(chat([STARTED])) == ["asked", "take c", "recorded", "take c"]
+
+
+ASKING = ToolCalled(id="9.1.1", by="coder", name="ask", arguments='{"question": "Tabs?"}', call="c1")
+
+
+@pytest.mark.anyio
+async def test_who_agrees_to_everything_agrees_to_what_is_asked_and_answers_nothing() -> None:
+    record = Rehearsal(PLANNED).record
+    assert await always_agree(chat([STARTED]), record) is None
+    assert await always_agree(PLANNED, record) == PlanApproved(plan=plan_digest(PLAN), by="flag")
+    wanted = await always_agree(chat([STEPWISE, WANTED]), record)
+    assert wanted == PackagesDecided(names=("rich",), allowed=True, by="flag")
+    answer = await always_agree(asks(ASKING), record)
+    assert isinstance(answer, ToolAnswered)
+    assert (answer.id, answer.summary) == ("9.1.1", "the coder asks: Tabs? → no answer")
+
+
+@pytest.mark.anyio
+async def test_plans_are_agreed_to_and_the_rest_is_the_persons() -> None:
+    async def person(state: State, record: Record) -> Event | None:
+        return PersonSpoke(text="asked")
+
+    record = Rehearsal(PLANNED).record
+    states = {"plan": PLANNED, "packages": chat([STEPWISE, WANTED]), "ask": asks(ASKING)}
+    here = {
+        (name, make.__name__)
+        for name, state in states.items()
+        for make in (agreeing_to_work, agreeing_to_plans)
+        if await make(person)(state, record) == PersonSpoke(text="asked")
+    }
+    assert here == {
+        ("packages", "agreeing_to_work"),
+        ("ask", "agreeing_to_work"),
+        ("ask", "agreeing_to_plans"),
+    }

@@ -56,6 +56,16 @@ CASES: list[tuple[int, str, type[Fault]]] = [
     (400, '{"error": {"message": "this is a text-only model, images cannot be used"}}', FeatureMissing),
     (400, '{"error": {"message": "unknown variant `image_url`, expected `text`"}}', FeatureMissing),
     (301, "", RequestRejected),
+    (408, "", ServerError),
+    (409, "", ServerError),
+    (410, "", RequestRejected),
+    (425, "", ServerError),
+    (500, "", ServerError),
+    (499, "", RequestRejected),
+    (402, "", AccessDenied),
+    (403, "", AccessDenied),
+    (400, "x" * 19_980 + "context window", ContextExceeded),
+    (400, "x" * 19_990 + "context window", RequestRejected),
 ]
 
 

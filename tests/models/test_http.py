@@ -1,16 +1,29 @@
 """Answers that are too much, or no text at all: a fault like any other, in bounded memory."""
 
 import json
+import ssl
 import sys
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import aiohttp
 import anyio
 import pytest
+from aiohttp.client_reqrep import ConnectionKey
 from models.asker import told
 from models.raw_server import EVENTS, Body, raw_server
+
+from septet.models.faults import (
+    AnswerTooLarge,
+    ConnectionFailed,
+    Fault,
+    InvalidAnswer,
+    RequestRejected,
+    TimedOut,
+)
+from septet.models.http import PIECE_BYTES, STREAM_OVERHEAD, Decompressor, HttpClient, network_fault
 
 pytestmark = pytest.mark.anyio
 MIB = 1 << 20
@@ -106,3 +119,82 @@ async def test_an_answer_that_is_no_text_is_a_fault(kind: str) -> None:
     for name, (headers, body) in NONSENSE.items():
         async with raw_server(headers, body) as server:
             assert (await told(kind, server.url)).startswith("InvalidAnswer: "), name
+
+
+SSL = ConnectionKey("host", 443, True, True, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("error", "fault", "cause"),
+    [
+        (
+            aiohttp.ClientConnectorDNSError(SSL, OSError("no such name")),
+            ConnectionFailed,
+            "the name models.example:8443 cannot be resolved",
+        ),
+        (aiohttp.InvalidURL("?"), RequestRejected, "the address of the model's server is not valid"),
+        (
+            aiohttp.ClientConnectorCertificateError(SSL, ssl.SSLCertVerificationError()),
+            RequestRejected,
+            "the certificate of models.example:8443 is not trusted",
+        ),
+        (
+            aiohttp.ClientConnectorSSLError(SSL, ssl.SSLError()),
+            RequestRejected,
+            "the certificate of models.example:8443 is not trusted",
+        ),
+        (aiohttp.SocketTimeoutError(), TimedOut, "models.example:8443 sent nothing for too long"),
+        (TimeoutError(), ConnectionFailed, "no connection to models.example:8443"),
+        (
+            aiohttp.ClientConnectorError(SSL, OSError()),
+            ConnectionFailed,
+            "no connection to models.example:8443",
+        ),
+        (aiohttp.ClientPayloadError(), InvalidAnswer, "the answer of models.example:8443 was cut off"),
+        (OSError(), ConnectionFailed, "the connection to models.example:8443 was lost"),
+    ],
+)
+def test_what_failed_on_the_way_is_said_without_the_key_in_the_address(
+    error: Exception, fault: type[Fault], cause: str
+) -> None:
+    found = network_fault(error, "https://user:key@models.example:8443/v1")
+    assert (type(found), found.cause) == (fault, cause)
+    assert network_fault(TimeoutError(), "nonsense").cause == "no connection to the server"
+
+
+@pytest.mark.parametrize(
+    ("headers", "most"), [(JSON, 10), (EVENTS, 10 * STREAM_OVERHEAD), (JSON + GZIP, 10), (b"", 80)]
+)
+async def test_an_answer_may_have_as_many_bytes_as_it_may_and_not_one_more(headers: bytes, most: int) -> None:
+    def body(size: int) -> bytes:
+        return zlib.compress(b"x" * size, wbits=31) if GZIP in headers else b"x" * size
+
+    async with HttpClient(max_answer_bytes=10) as http:
+        async with raw_server(headers, repeated(body(most), 1)) as server:
+            assert await http.get(server.url, {}) == b"x" * most
+        async with raw_server(headers, repeated(body(most + 1), 1)) as server:
+            with pytest.raises(AnswerTooLarge, match=r"the answer is larger than 9\.54e-06 MiB"):
+                await http.get(server.url, {})
+
+
+async def test_the_beginning_of_an_error_is_read_and_no_more() -> None:
+    async with raw_server(EVENTS, repeated(b"0123456789", 7)) as server, HttpClient() as http:
+        async with http.post(server.url, {}, b"{}") as incoming:
+            assert await incoming.read_head(25) == b"0123456789012345678901234"
+        async with http.post(server.url, {}, b"{}") as incoming:
+            assert await incoming.read_head(70) == b"0123456789" * 7
+        async with http.post(server.url, {}, b"{}") as incoming:
+            assert await incoming.read_head(71) == b"0123456789" * 7
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "x-gzip", "deflate"])
+def test_a_compressed_answer_comes_in_pieces_whatever_it_expands_to(encoding: str) -> None:
+    bits = {"gzip": 31, "x-gzip": 31, "deflate": 15}[encoding]
+    content = b"0" * (PIECE_BYTES * 2 + 5)
+    twice = zlib.compress(content, wbits=bits) * 2
+    pieces = [*Decompressor(encoding).decompress(twice)]
+    assert b"".join(pieces) == content * 2
+    assert max(map(len, pieces)) == PIECE_BYTES
+    half = Decompressor(encoding)
+    cut = [*half.decompress(twice[:9]), *half.decompress(twice[9:])]
+    assert b"".join(cut) == content * 2

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import genai_prices
@@ -12,7 +12,7 @@ from genai_prices import data, types
 from prices import NOWHERE, names_in
 
 from septet.domain.messages import Usage
-from septet.models.prices import price, table
+from septet.models.prices import ListPrice, PricedModel, Rate, price, table
 
 ROOT = Path(__file__).parent.parent.parent
 USAGES = (
@@ -73,3 +73,42 @@ def test_the_table_is_what_the_script_makes() -> None:
     subprocess.run([sys.executable, ROOT / "scripts" / "prices.py", "--check"], check=True, timeout=60)
     assert table().source.startswith("genai-prices ")
     assert "Permission is hereby granted" in table().licence
+
+
+def at(hour: int, minute: int = 0, day: int = 1) -> datetime:
+    return datetime(2026, 3, day, hour, minute, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("between", "cheap", "dear"),
+    [
+        (("08:00", "16:00"), [at(8), at(15, 59)], [at(7, 59), at(16), at(0)]),
+        (("16:30", "00:30"), [at(16, 30), at(23, 59), at(0), at(0, 29)], [at(0, 30), at(16, 29), at(12)]),
+    ],
+)
+def test_a_price_of_certain_hours_is_of_those_hours(
+    between: tuple[str, str], cheap: list[datetime], dear: list[datetime]
+) -> None:
+    price = ListPrice(between=between)
+    assert [one for one in cheap if not price.applies(one)] == []
+    assert [one for one in dear if price.applies(one)] == []
+
+
+def test_a_price_counts_from_its_date_on_and_the_last_that_applies_counts() -> None:
+    old, new = ListPrice(), ListPrice(since=date(2026, 3, 5))
+    model = PricedModel(prices=(old, new))
+    assert [model.price(at(0, day=day)) for day in (4, 5, 6)] == [old, new, new]
+    future = PricedModel(prices=(new, ListPrice(since=date(2027, 1, 1))))
+    assert future.price(at(0, day=1)) is new, "the first one, if none applies yet"
+
+
+def test_what_a_usage_costs_by_each_kind_of_rate() -> None:
+    rate = Rate(base=1.0, above=((1_000_000, 2.0), (3_000_000, 4.0)))
+    million = 1_000_000
+    assert [rate.of(count) for count in (0, million, million + 1, 3 * million, 3 * million + 1)] == [
+        1.0, 1.0, 2.0, 2.0, 4.0,
+    ]  # fmt: skip
+    usage = Usage(prompt=million, cached=million // 4, completion=million // 2)
+    assert ListPrice(prompt=Rate(base=8.0)).of(usage) == 8.0
+    assert ListPrice(prompt=Rate(base=8.0), cached=Rate(base=4.0)).of(usage) == 7.0
+    assert ListPrice(completion=Rate(base=8.0), request=0.25).of(usage) == 4.25

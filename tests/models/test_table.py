@@ -10,7 +10,7 @@ from models.asking import ask, question
 
 from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig, NoModel, SeptetError
-from septet.models.providers.openai_compatible import ollama_address
+from septet.models.providers.openai_compatible import is_large, ollama_address
 from septet.models.providers.provider import ModelEndpoint, Provider, ProviderSettings
 from septet.models.table import PROVIDERS, resolve
 from septet.settings.home import Home
@@ -88,6 +88,45 @@ def test_what_is_no_name_gets_one_clear_line(name: str) -> None:
 def test_a_misspelt_provider_is_recognised() -> None:
     with pytest.raises(BadConfig, match="did you mean 'openai/"):
         resolve("opnai/gpt", around())
+
+
+LONG = "x" * 200
+PATTERNS = [one.name_pattern for one in PROVIDERS]
+
+
+@pytest.mark.parametrize(
+    ("name", "cause", "remedy"),
+    [
+        ("gpt-5", "'gpt-5' names no model", "did you mean 'openai/gpt-5'?"),
+        ("Claude-x/y", "'Claude-x/y' names no model", "did you mean 'anthropic/Claude-x/y'?"),
+        (f"qwen{LONG}", f"'qwen{LONG[:76]}' names no model", f"did you mean 'ollama/qwen{LONG[:76]}'?"),
+        ("antropic/x", "'antropic/x' names no model", "did you mean 'anthropic/…'?"),
+        (f"opnai/{LONG}", f"'opnai/{LONG[:74]}' names no model", "did you mean 'openai/…'?"),
+        (LONG, f"'{LONG[:80]}' names no model", f"use {', '.join(PATTERNS[:-1])} or {PATTERNS[-1]}"),
+        ("openai/", "'openai/' names no model", f"use {', '.join(PATTERNS[:-1])} or {PATTERNS[-1]}"),
+    ],
+)
+def test_what_is_no_name_gets_the_nearest_one_or_all_forms(name: str, cause: str, remedy: str) -> None:
+    with pytest.raises(BadConfig) as failed:
+        resolve(name, around(**KEYS))
+    assert (failed.value.cause, failed.value.remedy) == (cause, remedy)
+
+
+@pytest.mark.parametrize(
+    ("name", "large"),
+    [
+        ("qwen2.5-coder:7b", False),
+        ("qwen3:19.9b", False),
+        ("gpt-oss:20b", True),
+        ("mixtral:8x7b", False),
+        ("llama3.3-70b-instruct", True),
+        ("kimi-k2:1t-cloud", True),
+        ("mistral", False),
+        ("a:7b-32b", True),
+    ],
+)
+def test_a_model_of_ollama_gets_tools_if_its_name_tells_that_it_is_large(name: str, large: bool) -> None:
+    assert is_large(name) is large
 
 
 def test_a_kept_key_is_used_and_the_vendors_variable_wins() -> None:

@@ -4,12 +4,16 @@ import json
 import shlex
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
+import msgspec
 import pytest
+from sandboxes.system_calls import ALLOW, ARGUMENTS, ENOSYS, EPERM, ERRNO
 
 from septet.domain.runs import Job, Limits
 from septet.errors import NoSandbox, SandboxFailed
-from septet.sandboxes.rungs.containers import IMAGE, Container, seccomp_profile
+from septet.sandboxes import seccomp
+from septet.sandboxes.rungs.containers import IMAGE, Container, seccomp_profile, system_folders
 
 pytestmark = pytest.mark.anyio
 
@@ -123,11 +127,58 @@ def test_an_engine_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) ->
         Container.podman()
 
 
+class Comparison(msgspec.Struct, rename={"value_two": "valueTwo"}):
+    index: int
+    value: int
+    op: Literal["SCMP_CMP_EQ", "SCMP_CMP_GT", "SCMP_CMP_MASKED_EQ"]
+    value_two: int = 0
+
+
+class Rule(msgspec.Struct, rename={"error": "errnoRet"}):
+    names: list[str]
+    action: Literal["SCMP_ACT_ERRNO"]
+    error: int
+    args: list[Comparison]
+
+
+class Rules(msgspec.Struct, rename="camel"):
+    default_action: Literal["SCMP_ACT_ALLOW"]
+    syscalls: list[Rule]
+
+
+class Profile:
+    """What a container engine's seccomp profile says of a call: the first rule that fits."""
+
+    def __init__(self) -> None:
+        self._rules = msgspec.json.decode(seccomp_profile(), type=Rules).syscalls
+
+    def says(self, call: str, arguments: tuple[int, ...] = ()) -> int:
+        given = [*arguments, *[0] * (6 - len(arguments))]
+        for rule in self._rules:
+            if call in rule.names and all(self._fits(one, given) for one in rule.args):
+                return ERRNO | rule.error
+        return ALLOW
+
+    def _fits(self, one: Comparison, given: list[int]) -> bool:
+        value = given[one.index]
+        match one.op:
+            case "SCMP_CMP_EQ":
+                return value == one.value
+            case "SCMP_CMP_GT":
+                return value > one.value
+            case "SCMP_CMP_MASKED_EQ":
+                return value & one.value == one.value_two
+
+
 def test_the_profile_refuses_what_the_filter_refuses() -> None:
-    rules = json.loads(seccomp_profile())["syscalls"]
-    named = {name for rule in rules if not rule["args"] for name in rule["names"]}
-    assert {"ptrace", "mount", "bpf", "unshare", "setns", "io_uring_setup", "clone3", "keyctl"} <= named
-    assert {"socket", "clone", "ioctl", "chmod", "openat"} <= {
-        name for rule in rules for name in rule["names"]
-    }
-    assert not {"socket", "clone", "ioctl", "chmod", "openat"} & named
+    profile = Profile()
+    assert {(call, profile.says(*call)) for call, _ in ARGUMENTS} == {*ARGUMENTS}
+    assert {profile.says(name) for name in seccomp.REFUSED} == {EPERM}
+    assert {profile.says(name) for name in seccomp.ABSENT} == {ENOSYS}
+    assert profile.says("read") == ALLOW
+
+
+def test_a_systems_folders_are_mounted_and_its_links_are_in_the_image() -> None:
+    found = system_folders()
+    assert [folder for folder in found if folder.is_symlink() or not folder.is_dir()] == []
+    assert Path("/usr") in found

@@ -6,10 +6,12 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from sandboxes.rungs import RUNGS
 
-from septet.domain.runs import Cell, Job, Network
+from septet.domain.runs import Cell, Job, Limits, Network, Screen, Server
 from septet.errors import SandboxFailed
+from septet.sandboxes import job_runner
 from septet.sandboxes.interpreters import Interpreters
 from septet.sandboxes.job_runner import JobRunner
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
@@ -150,3 +152,94 @@ async def test_a_copy_is_run_at_the_folders_path_or_where_it_is(tmp_path: Path, 
     assert (copy / "made").read_text() == "here"
     assert not (origin / "made").exists()
     assert (rest == ["tools cannot be written"]) == (rung != "unsafe")
+
+
+PLAIN = Job(command=("python", "a.py"), workspace="/w")
+
+
+@pytest.mark.parametrize(
+    ("command", "plain"),
+    [
+        (("python", "a.py"), True),
+        (("python3", "a.py", "x"), True),
+        (("python", "-m", "pytest"), True),
+        (("python", "-c", "1"), True),
+        (("python", "-c"), False),
+        (("python", "-u", "a.py"), False),
+        (("python", "a"), False),
+        (("python",), False),
+        (("sh", "a.py"), False),
+    ],
+)
+def test_a_waiting_interpreter_runs_what_needs_no_options(command: tuple[str, ...], plain: bool) -> None:
+    assert job_runner._is_plain_python(command) is plain  # pyright: ignore[reportPrivateUsage]  # its rule
+
+
+def test_a_waiting_interpreter_is_for_the_same_folder_limits_and_variables(tmp_path: Path) -> None:
+    key, job = job_runner._key, replace(PLAIN, workspace=str(tmp_path))  # pyright: ignore[reportPrivateUsage]  # what it was made for
+    same = key(tmp_path, job)
+    assert key(tmp_path, replace(job, command=("python", "b.py"), stdin=b"x")) == same
+    for other in (
+        replace(job, limits=Limits(seconds=1.0)),
+        replace(job, environment={"A": "b"}),
+        replace(job, readable=("/r",)),
+        replace(job, mounted_at="/m"),
+        replace(job, shared=(".venv",)),
+    ):
+        assert key(tmp_path, other) != same
+    (tmp_path / ".git").mkdir()
+    assert key(tmp_path, job) != same
+
+
+def test_a_mode_is_a_program_of_ours_around_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    def arguments(job: Job) -> tuple[str, ...]:
+        plain = job_runner.apply_mode(job)
+        assert plain.mode is None
+        assert plain.command[-2:] == PLAIN.command
+        return plain.command[4:-2]
+
+    monkeypatch.setattr("shutil.which", "/bin/{}".format)
+    assert job_runner.apply_mode(PLAIN) is PLAIN
+    assert arguments(replace(PLAIN, mode=Screen(picture="p", seconds=2.0))) == ("p", "2.0", "3.0", "perhaps")
+    assert arguments(replace(PLAIN, mode=Screen(needed=True))) == ("screenshot.png", "10.0", "0.6", "needed")
+    served = replace(PLAIN, mode=Server(path="/x", port=5, seconds=3.0))
+    assert arguments(served) == ("5", "/x", "3.0", "perhaps")
+    assert job_runner.apply_mode(served).stdin == b""
+    assert arguments(replace(PLAIN, mode=Server(needed=True))) == ("0", "/", "20.0", "needed")
+    held = replace(PLAIN, mode=Server(holds="hällo"))
+    assert arguments(held) == ("0", "/", "20.0", "checked")
+    assert job_runner.apply_mode(held).stdin == "hällo".encode()
+    assert job_runner.apply_mode(replace(PLAIN, mode=Server(holds=""))).command[7] == "checked"
+    with pytest.raises(SandboxFailed, match="in a kernel only"):
+        job_runner.apply_mode(replace(PLAIN, mode=Cell(code="x")))
+
+
+def test_without_a_virtual_screen_only_a_needed_window_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", dict[str, str]().get)
+    assert job_runner.apply_mode(replace(PLAIN, mode=Screen())) == PLAIN
+    with pytest.raises(SandboxFailed, match="apt install xvfb"):
+        job_runner.apply_mode(replace(PLAIN, mode=Screen(needed=True)))
+
+
+def test_where_nothing_can_be_mounted_what_is_shared_is_linked(tmp_path: Path) -> None:
+    person, work = tmp_path / "person", tmp_path / "work"
+    for folder in (person / ".venv", person / "full", work / ".venv", work / "full"):
+        folder.mkdir(parents=True)
+    (work / "full" / "kept").write_text("x")
+    job = Job(
+        command=("x",),
+        workspace=str(work),
+        mounted_at=str(person),
+        shared=(".venv", "full", "none"),
+        readable=("/r",),
+    )
+    plain = job_runner.without_mounts(job)
+    assert (work / ".venv").readlink() == person / ".venv"
+    assert (work / "full" / "kept").read_text() == "x"
+    assert plain == replace(
+        job,
+        mounted_at="",
+        shared=(),
+        readable=("/r", *(str(person / name) for name in (".venv", "full", "none"))),
+    )
+    assert job_runner.without_mounts(PLAIN) == PLAIN

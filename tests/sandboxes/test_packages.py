@@ -4,13 +4,14 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from sandboxes.indexes import index
 
-from septet.domain.packages import MissingPackages
+from septet.domain.packages import Installation, MissingPackages
 from septet.domain.runs import Job, RunResult
 from septet.sandboxes.environment import base_interpreter, make_environment
 from septet.sandboxes.interpreters import Interpreters, site_packages
-from septet.sandboxes.packages import Index, PackageInstaller
+from septet.sandboxes.packages import SETUP_CACHE, Index, PackageInstaller, find_uv, npm_registry
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 
 pytestmark = pytest.mark.anyio
@@ -134,3 +135,141 @@ async def test_only_the_index_can_be_reached_while_installing(tmp_path: Path) ->
         )
     assert done.failed == ("emoji",)
     assert "403" in done.output
+
+
+class Recorded:
+    """A sandbox that notes its jobs and ends each as a test says; it may make a module in the trial folder."""
+
+    def __init__(self, *results: RunResult, module: str = "") -> None:
+        self._results = [*results]
+        self._module = module
+        self.jobs: list[Job] = []
+
+    async def run(self, job: Job, listen: object = None) -> RunResult:
+        self.jobs.append(job)
+        if "--target" in job.command:
+            trial = Path(job.command[job.command.index("--target") + 1])
+            trial.mkdir(parents=True)
+            (trial / f"{self._module or 'other'}.py").write_text("")
+        return self._results.pop(0)
+
+
+GOOD, BAD = RunResult(exit_code=0, stdout="out\n", stderr="err\n"), RunResult(exit_code=1, stderr=" no \n\n")
+
+
+async def installed(
+    tmp_path: Path, sandbox: Recorded, distributions: tuple[str, ...], unknown: tuple[str, ...] = ()
+) -> Installation:
+    kept = PackageInstaller(tmp_path / "environments", sandbox, Index("http://127.0.0.1:9/simple"))
+    missing = MissingPackages(distributions=distributions, unknown=unknown)
+    done = await kept.install(workspace(tmp_path), missing)
+    assert 0 <= done.seconds < 600
+    return replace(done, seconds=0.0)
+
+
+async def test_what_an_installation_gave_is_told(tmp_path: Path) -> None:
+    assert await installed(tmp_path, Recorded(GOOD), ("emoji",)) == Installation(
+        installed=("emoji",), output="out\nerr\n"
+    )
+    assert await installed(tmp_path, Recorded(BAD), ("emoji",), ()) == Installation(
+        failed=("emoji",), why="no", output=" no \n\n"
+    )
+    unproven = "the index has no distribution of that name with this import"
+    nothing = Recorded(GOOD)
+    assert await installed(tmp_path, nothing, (), ("odd",)) == Installation(failed=("odd",), why=unproven)
+    assert len(nothing.jobs) == 1
+    proven = await installed(tmp_path, Recorded(GOOD, GOOD, module="odd"), ("emoji",), ("odd",))
+    assert proven == Installation(installed=("emoji", "odd"), output="out\nerr\n")
+    partly = await installed(tmp_path, Recorded(BAD, GOOD, module="odd"), ("emoji",), ("odd",))
+    assert partly == Installation(installed=("emoji",), failed=("odd",), why=unproven, output="out\nerr\n")
+    failed = await installed(tmp_path, Recorded(BAD, BAD), ("emoji",), ("odd",))
+    assert failed.failed == ("emoji", "odd")
+
+
+async def test_only_wheels_of_the_index_are_installed_and_nothing_is_left(tmp_path: Path) -> None:
+    sandbox = Recorded(GOOD)
+    await installed(tmp_path, sandbox, ("emoji",))
+    (job,) = sandbox.jobs
+    (home,) = (tmp_path / "environments").iterdir()
+    command = list(job.command)
+    start = command.index("pip")
+    assert command[start:] == [
+        "pip", "install", "--only-binary", ":all:", "--link-mode", "copy", "--cache-dir", str(home / ".cache"),
+        "--default-index", "http://127.0.0.1:9/simple", "--python", str(home / "bin" / "python"), "emoji",
+    ]  # fmt: skip
+    assert (job.workspace, job.environment["UV_OFFLINE"], job.environment["UV_NO_CONFIG"]) == (
+        str(home),
+        "0",
+        "1",
+    )
+    assert job.readable[1] == command[start - 1] == find_uv()
+    assert sorted(path.name for path in home.iterdir()) == ["bin", "lib", "pyvenv.cfg"]
+
+
+@pytest.mark.parametrize(
+    ("address", "hosts", "options"),
+    [
+        ("", {"pypi.org:443", "files.pythonhosted.org:443"}, ()),
+        ("https://Mirror.example/simple", {"mirror.example:443"}, ("--default-index", 1)),
+        ("http://127.0.0.1:8080/x", {"127.0.0.1:8080"}, ("--default-index", 1)),
+        ("http://mirror/x", {"mirror:80"}, ("--default-index", 1)),
+        ("ftp://mirror/x", {"mirror:443"}, ("--default-index", 1)),
+    ],
+)
+def test_only_the_hosts_of_the_index_are_reached(
+    address: str, hosts: set[str], options: tuple[object, ...]
+) -> None:
+    index = Index(address)
+    assert index.hosts == hosts | {"files.pythonhosted.org:443"}
+    assert index.options == ((options[0], address) if options else ())
+
+
+def test_npms_registry_is_the_one_that_npm_is_told() -> None:
+    assert npm_registry({}).address == "https://registry.npmjs.org/"
+    assert npm_registry({"npm_config_registry": "http://a/"}).address == "http://a/"
+    both = {"npm_config_registry": "http://a/", "NPM_CONFIG_REGISTRY": "http://b/"}
+    assert npm_registry(both).address == "http://b/"
+
+
+def test_a_setup_reaches_its_indexes_and_keeps_its_downloads_in_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NPM_CONFIG_REGISTRY", "http://npm:1/")
+    kept = PackageInstaller(tmp_path, Recorded(), Index("http://index:2/simple"))
+    job = kept.setup_job(
+        Job(command=("x",), workspace="/w", readable=("/r",), network=("mine:3",), environment={"A": "b"})
+    )
+    assert job.network == ("files.pythonhosted.org:443", "index:2", "mine:3", "npm:1")
+    found = {name: job.environment[name] for name in ("UV_DEFAULT_INDEX", "PIP_INDEX_URL", "UV_OFFLINE")}
+    assert found == {
+        "UV_DEFAULT_INDEX": "http://index:2/simple",
+        "PIP_INDEX_URL": "http://index:2/simple",
+        "UV_OFFLINE": "0",
+    }
+    caches = {name: job.environment[name] for name in ("UV_CACHE_DIR", "PIP_CACHE_DIR", "npm_config_cache")}
+    assert caches == {
+        "UV_CACHE_DIR": f"/w/{SETUP_CACHE}/uv",
+        "PIP_CACHE_DIR": f"/w/{SETUP_CACHE}/pip",
+        "npm_config_cache": f"/w/{SETUP_CACHE}/npm",
+    }
+    uv = find_uv()
+    assert uv is not None
+    assert job.readable == ("/r", uv)
+    assert job.environment["PATH"].startswith(f"{Path(uv).parent}:")
+    public = PackageInstaller(tmp_path, Recorded(), Index()).setup_job(Job(command=("x",), workspace="/w"))
+    assert "UV_DEFAULT_INDEX" not in public.environment
+    assert public.network == ("files.pythonhosted.org:443", "npm:1", "pypi.org:443")
+
+
+async def test_modules_beside_the_sources_and_in_src_are_the_programs_own(tmp_path: Path) -> None:
+    root = Path(workspace(tmp_path))
+    (root / "src").mkdir()
+    (root / "pkg" / "deep").mkdir(parents=True)
+    (root / "src" / "emoji.py").write_text("")
+    (root / "pkg" / "yaml").mkdir()
+    (root / "pkg" / "deep" / "rich.py").write_text("")
+    kept = PackageInstaller(tmp_path / "environments", Recorded(), Index())
+    sources = {"pkg/deep/a.py": "import emoji, yaml, rich, numpy, curious, pytest, os"}
+    assert await kept.find_missing(str(root), sources) == MissingPackages(
+        distributions=("numpy",), unknown=("curious",)
+    )

@@ -1,5 +1,6 @@
 """Backups that are made while chats write, and space that comes back while they do."""
 
+import os
 import sqlite3
 import zipfile
 from contextlib import closing
@@ -141,3 +142,54 @@ async def test_space_comes_back_while_a_chat_writes(tmp_path: Path, old: bool) -
     assert database.stat().st_size < 500_000
     async with open_store(database) as store:
         assert len(await store.read("stays")) == 50
+
+
+async def test_what_comes_back_is_its_owners_alone_and_other_databases_come_along(tmp_path: Path) -> None:
+    home, new = tmp_path / "home", tmp_path / "deep" / "new"
+    blobs = FolderBlobs(home / "blobs")
+    address = await blobs.put(b"content")
+    async with open_store(home / "septet.db") as store:
+        await store.append("a", PersonSpoke(text=address), after=None)
+    blobs.close()
+    (home / "facts" / "deep").mkdir(parents=True)
+    (home / "facts" / "deep" / "one.md").write_text("a fact")
+    with closing(sqlite3.connect(home / "examples.db")) as other:
+        other.execute("CREATE TABLE t (x)")
+        other.commit()
+    (home / "notes.txt").write_text("no database")
+    others = {name: home / name for name in ("facts", "examples.db", "gone.db", "notes.txt")}
+    before = os.umask(0)
+    try:
+        write_backup(home / "septet.db", home / "blobs", others, tmp_path / "b.zip")
+        done = read_backup(tmp_path / "b.zip", new)
+    finally:
+        os.umask(before)
+    assert (done.chats, done.events, done.blobs) == (1, 1, 1)
+    assert (tmp_path / "b.zip").stat().st_mode & 0o777 == 0o600
+    paths = {str(path.relative_to(new)): path.stat().st_mode & 0o777 for path in new.rglob("*")}
+    folders = ("blobs", f"blobs/{address[:2]}", "facts", "facts/deep")
+    files = ("septet.db", f"blobs/{address[:2]}/{address[2:]}", "facts/deep/one.md", "examples.db")
+    assert paths == {**dict.fromkeys(files, 0o600), **{name: paths[name] for name in folders}}
+    own = [paths[name] for name in ("blobs/" + address[:2], "facts/deep")]
+    assert (own, new.stat().st_mode & 0o777) == ([0o700, 0o700], 0o700)
+
+
+async def test_a_big_old_log_is_rewritten_only_if_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = tmp_path / "septet.db"
+    assert (vacuum(database), free_bytes(database)) == (True, 0)
+    async with open_store(database) as store:
+        await store.append("big", PersonSpoke(text="x" * 100_000), after=0)
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("PRAGMA auto_vacuum = NONE")
+        connection.execute("VACUUM")
+    size = database.stat().st_size
+    async with open_store(database) as store:
+        await store.delete("big")
+    monkeypatch.setattr("septet.stores.backup.SMALL_LOG", size - 1)
+    assert vacuum(database) is False
+    assert free_bytes(database) > 90_000
+    assert vacuum(database, rewrite=True) is True
+    assert free_bytes(database) == 0
+    assert database.stat().st_size < size

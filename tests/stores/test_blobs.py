@@ -1,12 +1,13 @@
 """What is special about blobs in a folder."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from septet.errors import LogDamaged, StoreFailed
-from septet.stores.blobs import FolderBlobs, delete_unused_blobs
+from septet.stores.blobs import FolderBlobs, delete_unused_blobs, write_atomically
 
 pytestmark = pytest.mark.anyio
 
@@ -83,3 +84,32 @@ async def test_what_is_used_stays(tmp_path: Path) -> None:
     assert delete_unused_blobs(tmp_path, lambda: {used}) == len(b"unused")
     assert await blobs.get(used) == b"used"
     assert delete_unused_blobs(tmp_path / "none", set) == 0
+
+
+async def test_only_the_owner_reads_them_and_their_folders_are_made(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        blobs = FolderBlobs(tmp_path / "deep" / "blobs")
+        address = await blobs.put(b"content")
+        write_atomically(tmp_path / "deep" / "new" / "file", b"x")
+        write_atomically(tmp_path / "deep" / "new" / "file", b"y")
+    finally:
+        os.umask(before)
+    file = tmp_path / "deep" / "blobs" / address[:2] / address[2:]
+    modes = [path.stat().st_mode & 0o777 for path in (file, file.parent, tmp_path / "deep" / "new")]
+    assert modes == [0o600, 0o700, 0o700]
+    assert (tmp_path / "deep" / "new" / "file").read_bytes() == b"y"
+
+
+@pytest.mark.parametrize("address", ["", "a" * 63, "a" * 65, "g" * 64, "A" * 64, "../" + "a" * 61])
+async def test_what_is_no_address_is_never_a_path(tmp_path: Path, address: str) -> None:
+    blobs = FolderBlobs(tmp_path / "blobs")
+    with pytest.raises(LogDamaged, match="is not the address of a blob"):
+        await blobs.get(address)
+
+
+def test_a_file_that_cannot_be_put_in_its_place_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "folder" / "file").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError):
+        write_atomically(tmp_path / "folder" / "file", b"x")
+    assert everything(tmp_path / "folder") == [tmp_path / "folder" / "file"]

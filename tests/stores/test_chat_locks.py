@@ -1,14 +1,15 @@
 """One at a time works on a chat, and who dies gives it back."""
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from septet.errors import Conflict
-from septet.stores.chat_locks import ChatLocks
+from septet.errors import Conflict, StoreFailed
+from septet.stores.chat_locks import ChatLocks, conflict
 
 HOLD = (
     "import sys; from pathlib import Path; from septet.stores.chat_locks import ChatLocks\n"
@@ -43,3 +44,41 @@ def test_taking_twice_is_taking_once_and_nothing_is_left_behind(tmp_path: Path) 
     with pytest.raises(Conflict):
         locks.acquire("a/b ü")
     locks.close()
+
+
+def test_a_lock_is_its_owners_alone_and_says_who_has_it(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "locks"
+    locks = ChatLocks(folder)
+    before = os.umask(0)
+    try:
+        locks.acquire("clock")
+    finally:
+        os.umask(before)
+    (file,) = folder.iterdir()
+    assert (folder.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o700, 0o600)
+    owner = f"process {os.getpid()} on {socket.gethostname()}"
+    assert file.read_text() == owner
+    with pytest.raises(Conflict) as failed:
+        ChatLocks(folder).acquire("clock")
+    assert failed.value.cause == f"{owner} works on 'clock' already"
+    file.unlink()
+    locks.release("clock")
+    assert conflict("clock", "").cause == "another process works on 'clock' already"
+
+
+def test_a_longer_name_of_an_owner_before_is_gone(tmp_path: Path) -> None:
+    locks = ChatLocks(tmp_path)
+    locks.acquire("clock")
+    (file,) = tmp_path.iterdir()
+    locks.release("clock")
+    file.write_text("x" * 500)
+    locks.acquire("clock")
+    assert file.read_text() == f"process {os.getpid()} on {socket.gethostname()}"
+    locks.close()
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_folder_that_cannot_be_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreFailed, match="cannot be written"):
+        ChatLocks(tmp_path / "file" / "locks").acquire("clock")

@@ -189,3 +189,9 @@ def test_a_merged_ranking_holds_everything_once(rankings: list[list[str]]) -> No
     assert sorted(merged) == sorted({one for ranking in rankings for one in ranking})
     if rankings and all(ranking[:1] == ["a"] for ranking in rankings):
         assert merged[0] == "a"
+
+
+def test_what_ranks_high_in_several_rankings_ranks_highest() -> None:
+    assert fuse_rankings([["a", "b", "c"], ["b", "d"]]) == ["b", "a", "d", "c"]
+    assert fuse_rankings([["a"], ["b"]]) == ["a", "b"]
+    assert fuse_rankings([]) == []

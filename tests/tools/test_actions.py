@@ -69,6 +69,8 @@ REFUSED: list[tuple[str, dict[str, object], str]] = [
     ("write_code", {"path": "main.py", "code": "x", "mode": "w"}, "unknown field `mode`"),
     ("write_code", {"path": ["main.py"], "code": "x"}, "Expected `str`"),
     ("edit_text", {"path": "main.py", "old": "four", "new": "4"}, "does not stand there"),
+    ("edit_text", {"path": "b.py", "old": "four", "new": "4"}, "there is no 'b.py'; the files are main.py"),
+    ("create_new_file", {"path": "../b.py", "code": "x"}, "'../b.py'"),
 ]
 ESCAPES = [
     "../a.py",

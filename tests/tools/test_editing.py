@@ -91,3 +91,29 @@ def test_offers_hold_no_references() -> None:
     offer = TOOLS["edit"].offer()
     assert "$ref" not in json.dumps(offer.parameters)
     assert '"required": ["path", "old", "new"]' in json.dumps(offer.parameters)
+
+
+async def test_one_edit_that_does_not_fit_is_told_without_its_number(folder: FolderContext) -> None:
+    result = await use(folder, "edit", edits=[change("a.py", "y = 1", "y = 1")])
+    assert result == Refusal(reason="a.py: `old` and `new` are the same\nNothing was changed.")
+
+
+async def test_a_file_is_written_with_its_last_line_end_and_counted(folder: FolderContext) -> None:
+    for text, whole, lines in (
+        ("x = 1", "x = 1\n", "1 line"),
+        ("x\ny\n", "x\ny\n", "2 lines"),
+        ("", "", "0 lines"),
+    ):
+        result = await use(folder, "write", path="./new.py", text=text)
+        assert result == ToolResult(text=f"written: new.py ({lines})", summary=f"write new.py ({lines})")
+        assert folder.wished["new.py"] == whole
+    folder.known.add("a.py")
+    result = await use(folder, "write", path="a.py", text="x = 2")
+    assert isinstance(result, ToolResult)
+    assert result.summary == "write a.py +1 \N{MINUS SIGN}3"
+
+
+def test_tools_that_edit_are_for_the_coder_and_must_change_something() -> None:
+    assert [(one.name, one.edits, one.roles) for one in TOOLS.values()] == [
+        (name, True, ("coder",)) for name in ("edit", "write", "delete")
+    ]

@@ -9,9 +9,16 @@ import pytest
 from tools.projects import FolderContext
 
 from septet.domain.plans import Refusal
-from septet.tools.reading import MOST_SHOWN, outline_lines, reading_tools
+from septet.tools.reading import (
+    MOST_MATCHES,
+    MOST_SHOWN,
+    matching_lines,
+    numbered,
+    outline_lines,
+    reading_tools,
+)
 from septet.tools.registry import ToolResult
-from septet.tools.syntax_outline import parser_of
+from septet.tools.syntax_outline import parser_of, syntax_definitions
 
 pytestmark = pytest.mark.anyio
 TOOLS = {one.name: one for one in reading_tools()}
@@ -249,3 +256,115 @@ def test_without_a_grammar_definitions_are_found_by_how_lines_begin(monkeypatch:
 
 def missing_module(name: str) -> None:
     raise ImportError(name)
+
+
+def numbers(tmp_path: Path, count: int) -> FolderContext:
+    (tmp_path / "a.txt").write_text("".join(f"hit {number}\n" for number in range(1, count + 1)))
+    return FolderContext(tmp_path)
+
+
+async def test_as_many_matches_as_fit_are_told_and_that_there_are_more(tmp_path: Path) -> None:
+    for count, more in ((MOST_MATCHES, False), (MOST_MATCHES + 1, True), (MOST_MATCHES + 9, True)):
+        said = await told(numbers(tmp_path, count), "search", pattern="hit")
+        lines = said.text.split("\n")
+        assert lines[MOST_MATCHES - 1] == f"a.txt:{MOST_MATCHES}: hit {MOST_MATCHES}"
+        assert lines[MOST_MATCHES:] == (
+            [f"… more than {MOST_MATCHES} matches: search for less"] if more else []
+        )
+        assert said.summary == f"search hit → {min(count, MOST_MATCHES + 1)} lines"
+
+
+async def test_a_search_without_ripgrep_finds_the_same(
+    folder: FolderContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both: list[str] = []
+    for there in (True, False):
+        if not there:
+            monkeypatch.setattr("septet.tools.reading.which", dict[str, str]().get)
+        both.append((await told(folder, "search", pattern="hour")).text)
+    assert both[0] == both[1]
+    assert (await told(folder, "search", pattern="nowhere at all")).text == "no match"
+    assert (await told(folder, "search", pattern="hour", folder="nowhere")).text == "no match"
+
+
+async def test_what_ripgrep_does_not_accept_python_searches(folder: FolderContext) -> None:
+    said = await told(folder, "search", pattern=r"(?<=def )hour")
+    assert said.text == "src/clock.py:5: def hour(self, now: int = 0) -> int:"
+
+
+async def test_a_search_that_cannot_be_made_says_so(
+    folder: FolderContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("septet.tools.reading.which", dict[str, str]().get)
+    monkeypatch.setattr("septet.tools.reading.SEARCHER", "raise SystemExit(1)")
+    assert await refused(folder, "search", pattern="x" * 90) == f"'{'x' * 80}' cannot be searched for"
+    assert matching_lines(folder.root / "nowhere", "x", "", ["a"]) == []
+    assert matching_lines(folder.root, "x", "", []) == []
+
+
+async def test_neighbours_come_with_a_gap_between_them_and_within_the_file(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x 1\n2\n3\nx 4\n5\n6\n7\nx 8\n")
+    said = await told(FolderContext(tmp_path), "search", pattern="x", around=1)
+    assert said.text == "a.txt:\n1\tx 1\n2\t2\n3\t3\n4\tx 4\n5\t5\n…\n7\t7\n8\tx 8"
+
+
+async def test_the_last_line_without_an_end_is_found_too(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1\nhit")
+    assert (await told(FolderContext(tmp_path), "search", pattern="hit")).text == "a.txt:2: hit"
+
+
+async def test_a_folder_is_outlined_until_there_is_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c", "d"):
+        (tmp_path / f"{name}.py").write_text(f"def {name}(): ...\nclass X:\n    def m(self): ...\n")
+    monkeypatch.setattr("septet.tools.reading.MOST_OUTLINED", 6)
+    said = await told(FolderContext(tmp_path), "outline")
+    files = [f"{name}.py\n  1 def {name}()\n  2 class X\n  3   def m(self)" for name in ("a", "b")]
+    assert said.text == "\n".join([*files, "… and more: outline a folder or a file of it"])
+    monkeypatch.setattr("septet.tools.reading.MOST_OUTLINED", 8)
+    assert (await told(FolderContext(tmp_path), "outline")).text.count("def m") == 3
+    (tmp_path / "b.py").unlink()
+    (tmp_path / "c.py").unlink()
+    (tmp_path / "d.py").write_text("x = 1\n")
+    assert (await told(FolderContext(tmp_path), "outline", path="d.py")).text == "no definitions"
+
+
+def test_methods_are_left_out_where_many_files_are_outlined() -> None:
+    text = "class A {\n  class B {\n}\n# Title\n"
+    assert [*outline_lines("a.unknown", text, nested=True)] == ["1 class A", "2   class B", "4 # Title"]
+    assert [*outline_lines("a.unknown", text, nested=False)] == ["1 class A", "4 # Title"]
+
+
+def test_as_many_numbered_lines_as_fit_and_always_one() -> None:
+    half = "x" * (MOST_SHOWN // 2 - 3)
+    assert [*numbered([half, half, "y"], 1, 3)] == [f"1\t{half}", f"2\t{half}"]
+    assert [*numbered([half, half + "x", "y"], 1, 3)] == [f"1\t{half}"]
+    long = "z" * (MOST_SHOWN + 1)
+    assert [*numbered([long, "y"], 1, 2)] == [f"1\t{long[:-1]}"]
+    assert [*numbered(["a", "b", "c"], 2, 2)] == ["2\tb"]
+
+
+async def test_a_read_says_what_is_left(folder: FolderContext, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1\n2\n3")
+    whole = await told(folder, "read", path="a.txt")
+    assert (whole.text, whole.summary, whole.shown) == ("1\t1\n2\t2\n3\t3", "read a.txt", ("a.txt",))
+    part = await told(folder, "read", path="a.txt", start=2, end=2)
+    assert (part.text, part.summary, part.shown) == ("2\t2\n(a.txt has 3 lines)", "read 2–2 of a.txt", ())
+    rest = await told(folder, "read", path="a.txt", start=2, end=9)
+    assert (rest.text, rest.shown) == ("2\t2\n3\t3", ())
+    assert (await told(folder, "read", path="a.txt", start=3)).text == "3\t3"
+    assert await refused(folder, "read", path="a.txt", start=4) == "'a.txt' has 3 lines"
+    assert (await told(folder, "read", path="empty.txt")).text == "(empty.txt is empty)"
+    (tmp_path / "long.txt").write_text("x" * (MOST_SHOWN // 2) + "\n" + "y" * (MOST_SHOWN // 2) + "\nz\n")
+    cut = await told(folder, "read", path="long.txt")
+    assert cut.text.endswith("\n(long.txt has 3 lines; go on with start=2)")
+    assert (cut.summary, cut.shown) == ("read 1–1 of long.txt", ())
+
+
+def test_a_large_file_or_an_unknown_language_has_no_grammar(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "function f() {}\n"
+    monkeypatch.setattr("septet.tools.syntax_outline.LARGEST", len(text))
+    assert syntax_definitions("a.js", text, nested=False) == ["1 function f()"]
+    assert syntax_definitions("a.js", text + " ", nested=False) is None
+    assert syntax_definitions("a.unknown", text, nested=False) is None

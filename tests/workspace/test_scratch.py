@@ -5,12 +5,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from septet.domain.files import FileRef, WorkspaceDelta
 from septet.workspace.base import look_through
 from septet.workspace.delivery import has_marks, merge_file
 from septet.workspace.files import Workspace
-from septet.workspace.scratch import Scratch, files_below
+from septet.workspace.scratch import Scratch, file_state, files_below
 
 
 def git(folder: Path, *words: str) -> str:
@@ -204,3 +205,10 @@ def test_both_sides_of_a_merge_count_and_what_they_disagree_on_is_marked() -> No
     assert has_marks(clash.content or b"")
     assert (binary.content, binary.clean) == (None, False)
     assert merge_file(b"a\r\nb\r\n", b"a\r\nb\r\nc\r\n", b"A\r\nb\r\n").content is not None
+
+
+def test_a_base_is_behind_where_a_file_is_not_as_it_should_be(scratch: Scratch) -> None:
+    path = next(path for path in files_below(scratch.base.root) if path.endswith(".py"))
+    now = file_state(scratch.base.root, path)
+    assert not scratch.is_behind(now)
+    assert scratch.is_behind(replace(now, sha256="0" * 64))

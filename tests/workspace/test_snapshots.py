@@ -8,10 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from septet.domain.events import SnapshotTaken
 from septet.stores.memory import MemoryBlobs
 from septet.workspace import listing
 from septet.workspace.files import Workspace
-from septet.workspace.snapshots import Snapshot, recall, restore_snapshot, snapshot_of, take_snapshot
+from septet.workspace.snapshots import (
+    TOLD_NAMES,
+    Snapshot,
+    read_words,
+    recall,
+    restore_snapshot,
+    secret_words,
+    snapshot_of,
+    take_snapshot,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -185,3 +195,25 @@ async def test_any_edits_can_be_undone(
         step(root, *one)
     await back(workspace, snapshot, blobs)
     assert picture(root) == before
+
+
+@pytest.mark.parametrize(
+    ("secrets", "ignored", "words"),
+    [
+        ((), 0, "reads 1 file of /w"),
+        ((), 3, "reads 1 file of /w; leaves out 3 ignored"),
+        ((".env",), 0, "reads 1 file of /w; leaves out 1 that looks like a secret (.env)"),
+        (("a", "b"), 1, "reads 1 file of /w; leaves out 1 ignored, 2 that look like secrets (a, b)"),
+    ],
+)
+def test_what_a_snapshot_leaves_out_is_said(secrets: tuple[str, ...], ignored: int, words: str) -> None:
+    event = SnapshotTaken(
+        number=1, manifest="", entries=1, folder="/w", files=1, ignored=ignored, secrets=secrets
+    )
+    assert read_words(event) == words
+    many = tuple("abcdefghijklmnopqrstuvwxyz")
+    assert (
+        secret_words(many[:TOLD_NAMES])
+        == f"{TOLD_NAMES} that look like secrets ({', '.join(many[:TOLD_NAMES])})"
+    )
+    assert secret_words(many).endswith(f"({', '.join(many[:TOLD_NAMES])}, …)")

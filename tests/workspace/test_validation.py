@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.workspace.validation import elision_of, file_fault, fragment_fault
+from septet.workspace.validation import elision_of, file_fault, fragment_fault, global_names
 
 WHOLE = [
     "",
@@ -135,3 +135,13 @@ BEFORE = "import json\nLIMIT = 3\n\n\nclass Note: pass\n\n\ndef load(text: str) 
 def test_a_piece_of_a_file_is_not_taken_for_the_whole(after: str, lost: str) -> None:
     fault = fragment_fault(after, BEFORE)
     assert (fault.text if fault else "") == (f"it uses {lost}, which is left out" if lost else "")
+
+
+def test_the_names_that_a_module_defines_and_uses() -> None:
+    source = (
+        "import os\nx = y\ndef f(a):\n    global g\n    g = a + h\n    local = x\n    return len(local)\n"
+    )
+    defined, used = global_names(source)
+    assert defined == {"os", "x", "f", "g"}
+    assert used == {"y", "h", "x", "len"}
+    assert global_names("def f(:\n") == (set(), set())

@@ -99,7 +99,7 @@ def write_atomically(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
             Path(file.name).replace(path)
         except BaseException:
-            Path(file.name).unlink(missing_ok=True)
+            Path(file.name).unlink()
             raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:

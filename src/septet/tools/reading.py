@@ -126,7 +126,7 @@ def matching_line(context: ToolContext, matches: Iterable[tuple[str, int]], _aro
 def neighbours(context: ToolContext, matches: Sequence[tuple[str, int]], around: int) -> Iterator[str]:
     """For each file its name, and the lines near its matches with their numbers; `…` stands for a gap."""
     for path in dict.fromkeys(path for path, _ in matches):
-        lines = context.texts[path].split("\n")
+        lines = context.texts[path].removesuffix("\n").split("\n")
         hits = [number for one, number in matches if one == path]
         shown = sorted({near for hit in hits for near in range(hit - around, hit + around + 1)})
         yield f"{path}:"

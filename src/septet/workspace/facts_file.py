@@ -8,7 +8,7 @@ from pathlib import Path
 from septet.domain.facts import FactsChange, apply_change, normalised, tidy
 from septet.errors import StoreFailed
 
-LINE = re.compile(r"^- (?P<fact>.+?)(?: \((?P<source>[^()]*, \d{4}-\d\d-\d\d)\))?$")
+LINE = re.compile(r"^- (?P<fact>.+?)(?: \((?P<source>the person|[^()]*, \d{4}-\d\d-\d\d)\))?$")
 HEAD = (
     "# Facts\n\nWhat every team that works in this project is told. Edit it as you like: one fact a line.\n\n"
 )

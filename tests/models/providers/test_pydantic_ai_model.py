@@ -11,15 +11,33 @@ from pydantic_ai.exceptions import (
     ContentFilterError,
     ModelAPIError,
     ModelConnectionError,
+    ModelHTTPError,
     ModelQuotaExceededError,
     ModelRateLimitError,
     ModelTimeoutError,
     UserError,
 )
+from pydantic_ai.messages import (
+    BinaryContent,
+    ModelResponse,
+    ModelResponsePart,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartStartEvent,
+    SystemPromptPart,
+    TextPart,
+    TextPartDelta,
+    ThinkingPart,
+    ThinkingPartDelta,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.usage import RequestUsage
 
-from septet.domain.messages import ToolCall
+from septet.domain.messages import Answer, Delta, Message, ToolCall, Usage
 from septet.errors import BadConfig, NoModel
 from septet.models.faults import (
     AccessDenied,
@@ -33,7 +51,16 @@ from septet.models.faults import (
     TimedOut,
 )
 from septet.models.http import HttpClient
-from septet.models.providers.pydantic_ai_model import PydanticAIModel, library_faults
+from septet.models.providers.pydantic_ai_model import (
+    PydanticAIModel,
+    fault_of,
+    has_finish_reason,
+    history,
+    library_faults,
+    settings,
+    to_answer,
+    to_delta,
+)
 from septet.models.wrappers.retry import RetryPolicy
 from septet.models.wrappers.wrapper_stack import Candidate, make_resilient
 from septet.settings.home import Home
@@ -122,3 +149,131 @@ def test_every_error_of_the_library_is_a_fault(error: Exception, fault: type[Fau
     if isinstance(raised.value, RateLimited):
         assert raised.value.retry_after == 7.0
     assert isinstance(error, AgentRunError | UserError | ZeroDivisionError)
+
+
+ASKED = question("hello")
+
+
+def test_the_settings_are_what_is_asked_for_and_the_library_retries_nothing() -> None:
+    assert settings(ASKED, 9.0) == {"timeout": 9.0, "max_retries": 0}
+    wishes = replace(ASKED, temperature=0.0, max_tokens=5)
+    assert settings(wishes, 9.0) == {"timeout": 9.0, "max_retries": 0, "temperature": 0.0, "max_tokens": 5}
+
+
+async def test_a_history_is_told_in_the_librarys_types() -> None:
+    async def load(address: str) -> bytes:
+        return b"\x89PNG\r\n\x1a\n" + address.encode()
+
+    call = ToolCall(id="c1", name="write", arguments="")
+    messages = (
+        Message(role="system", text="s"),
+        Message(role="user", text="look", images=("a",)),
+        Message(role="user", text="", images=("b",)),
+        Message(role="assistant", text="", calls=(call,)),
+        Message(role="tool", text="written", call="c1"),
+        Message(role="tool", text="lost", call="c9"),
+        Message(role="assistant", text=""),
+    )
+    parts = [part for message in await history(messages, load) for part in message.parts]
+    assert isinstance(parts[0], SystemPromptPart)
+    first, second = parts[1], parts[2]
+    assert isinstance(first, UserPromptPart)
+    assert isinstance(second, UserPromptPart)
+    assert [one if isinstance(one, str) else type(one) for one in first.content] == ["look", BinaryContent]
+    assert [type(one) for one in second.content] == [BinaryContent]
+    called, answered, lost, empty = parts[3:]
+    assert isinstance(called, ToolCallPart)
+    assert (called.tool_name, called.args, called.tool_call_id) == ("write", "{}", "c1")
+    assert isinstance(answered, ToolReturnPart)
+    assert (answered.tool_name, answered.content, answered.tool_call_id) == ("write", "written", "c1")
+    assert isinstance(lost, ToolReturnPart)
+    assert (lost.tool_name, lost.tool_call_id) == ("", "c9")
+    assert isinstance(empty, TextPart)
+    assert empty.content == ""
+
+
+def response(*parts: ModelResponsePart, **fields: object) -> ModelResponse:
+    usage = RequestUsage(input_tokens=7, cache_read_tokens=3, output_tokens=2)
+    known: dict[str, object] = {"finish_reason": "stop", "model_name": "exact", "usage": usage, **fields}
+    return ModelResponse(parts=[*parts], **known)  # pyright: ignore[reportArgumentType]  # fields of a response
+
+
+def test_a_whole_answer_has_its_text_calls_reasoning_and_counts() -> None:
+    found = to_answer(
+        response(
+            ThinkingPart(content="hm"),
+            TextPart(content="a"),
+            TextPart(content="b"),
+            ToolCallPart(tool_name="write", args={"path": "x"}, tool_call_id="c1"),
+            ToolCallPart(tool_name="look", args=None, tool_call_id="c2"),
+        ),
+        1.5,
+    )
+    assert found == Answer(
+        text="ab",
+        model="exact",
+        calls=(
+            ToolCall(id="c1", name="write", arguments='{"path":"x"}'),
+            ToolCall(id="c2", name="look", arguments="{}"),
+        ),
+        reasoning="hm",
+        stop="calls",
+        usage=Usage(prompt=7, cached=3, completion=2),
+        seconds=1.5,
+    )
+    assert to_answer(response(TextPart(content="a")), 0.0).stop == "finished"
+    call = ToolCallPart(tool_name="look", args="{", tool_call_id="c")
+    cut = to_answer(response(call, finish_reason="length"), 0.0)
+    assert (cut.stop, cut.calls[0].arguments) == ("length", "{")
+    assert to_answer(response(finish_reason="length", model_name=None), 0.0).model == ""
+
+
+@pytest.mark.parametrize(
+    ("fields", "fault"),
+    [
+        ({"finish_reason": None}, InvalidAnswer),
+        ({"state": "interrupted"}, InvalidAnswer),
+        ({"finish_reason": "content_filter"}, ContentFiltered),
+    ],
+)
+def test_what_is_no_whole_answer_is_a_fault(fields: dict[str, object], fault: type[Fault]) -> None:
+    with pytest.raises(fault):
+        to_answer(response(TextPart(content="a"), **fields), 0.0)
+    with pytest.raises(InvalidAnswer, match="the answer was empty"):
+        to_answer(response(), 0.0)
+
+
+def test_a_finish_reason_that_the_library_made_up_does_not_count() -> None:
+    sent = response(provider_details={"finish_reason": "stop"})
+    assert has_finish_reason(sent)
+    assert not has_finish_reason(response())
+    assert not has_finish_reason(response(provider_details={}))
+    assert has_finish_reason(response(finish_reason="content_filter"))
+
+
+def test_an_http_error_is_classified_by_its_status_headers_and_body() -> None:
+    busy = ModelHTTPError(429, "m", {"error": {"message": "slow down"}}, headers={"retry-after": "7"})
+    found = fault_of(busy)
+    assert isinstance(found, RateLimited)
+    assert (found.retry_after, found.cause) == (7.0, "the server answered 429: slow down")
+    plain = fault_of(ModelHTTPError(404, "m", "no such model"))
+    assert (type(plain), plain.cause) == (RequestRejected, "the server answered 404: no such model")
+
+
+@pytest.mark.parametrize(
+    ("event", "delta"),
+    [
+        (PartStartEvent(index=0, part=TextPart(content="a")), Delta(text="a")),
+        (PartStartEvent(index=0, part=TextPart(content="")), None),
+        (PartStartEvent(index=0, part=ThinkingPart(content="a")), Delta(reasoning="a")),
+        (PartStartEvent(index=0, part=ThinkingPart(content="")), None),
+        (PartDeltaEvent(index=0, delta=TextPartDelta(content_delta="a")), Delta(text="a")),
+        (PartDeltaEvent(index=0, delta=TextPartDelta(content_delta="")), None),
+        (PartDeltaEvent(index=0, delta=ThinkingPartDelta(content_delta="a")), Delta(reasoning="a")),
+        (PartDeltaEvent(index=0, delta=ThinkingPartDelta(signature_delta="s")), None),
+    ],
+)
+def test_an_event_adds_text_or_reasoning_or_nothing(
+    event: ModelResponseStreamEvent, delta: Delta | None
+) -> None:
+    assert to_delta(event) == delta

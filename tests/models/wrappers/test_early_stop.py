@@ -3,8 +3,15 @@
 import pytest
 from models.asking import ask, open_openai, question
 
+from septet.domain.messages import Delta, Message, Request, Usage
 from septet.models.http import HttpClient
-from septet.models.wrappers.early_stop import REPEATED_LINES, EarlyStop
+from septet.models.wrappers.early_stop import (
+    REPEATED_LINES,
+    EarlyStop,
+    is_complete,
+    is_repeating,
+    partial_answer,
+)
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serve_mock
 
@@ -18,6 +25,7 @@ async def answer_to(text: str) -> str:
     async with serve_mock(in_order(Reply(text=text, piece=9, pause=0.0001))) as server, HttpClient() as wire:
         _, answer = await ask(EarlyStop(open_openai(server, wire)), question("go"))
     assert answer.usage.completion > 0
+    assert 0 <= answer.seconds < 1000
     return answer.text
 
 
@@ -57,3 +65,57 @@ async def test_an_explanation_after_code_and_tests_is_left_out() -> None:
 )
 async def test_what_is_no_loop_comes_through(text: str) -> None:
     assert await answer_to(text) == text
+
+
+TAIL = "abcdefghijklmnopqrstuvwxyz0123456789-_+*"
+"""40 characters, none of which makes a shorter loop."""
+
+
+@pytest.mark.parametrize(
+    ("text", "newest", "loops"),
+    [
+        (TAIL * 5, "*", True),
+        (TAIL * 4, "*", False),
+        ("x = 1\n" + TAIL * 5, "*", True),
+        (TAIL * 4 + "\n" + TAIL, "*", False),
+        (TAIL * 5, "", False),
+        ("x = 1\n" * 7, "\n", True),
+        ("x = 1\n" * 6, "\n", False),
+        ("y\n" + "x = 1\n" * 7 + "x =", "\nx =", True),
+        ("x = 1\n" * 6 + "y = 1\n", "\n", False),
+        ("pass\n" * 7, "\n", False),
+    ],
+)
+def test_a_loop_is_seven_lines_of_one_shape_or_a_line_with_five_equal_ends(
+    text: str, newest: str, loops: bool
+) -> None:
+    assert is_repeating(text, Delta(text=newest)) is loops
+
+
+BLOCK = "```python\n{}\n```\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        (BLOCK.format("def test_f(): ..."), True),
+        (BLOCK.format("x = 1\nassert x"), True),
+        (BLOCK.format("x = 1"), False),
+        (BLOCK.format("def test_f(): ...") + "```python\n", False),
+        (BLOCK.format("def test_f(): ...").rstrip(), False),
+    ],
+)
+def test_an_answer_is_whole_when_code_and_tests_are_there_and_their_block_is_closed(
+    text: str, whole: bool
+) -> None:
+    assert is_complete(text, Delta(text="```\n")) is whole
+    assert not is_complete(text, Delta(text="``` ")), "the line has not ended"
+
+
+def test_what_was_cut_has_estimated_counts_and_says_that_it_was_cut() -> None:
+    asked = Request(
+        role="coder", step=1, messages=(Message(role="user", text="a" * 9), Message(role="user", text="b"))
+    )
+    answer = partial_answer(asked, "c" * 7, 2.5)
+    assert answer.usage == Usage(prompt=2, completion=1, estimated=True)
+    assert (answer.text, answer.stop, answer.seconds) == ("c" * 7, "length", 2.5)

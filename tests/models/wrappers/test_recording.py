@@ -7,11 +7,11 @@ from models.asking import ask, question
 from models.chatting import chat, expected, scripted, transcript
 from msgspec.structs import replace
 
-from septet.domain.messages import Answer, ToolCall
+from septet.domain.messages import Answer, Delta, ToolCall
 from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig, BadUsage
-from septet.models.providers.replay import ReplayModel, load_recording
-from septet.models.wrappers.recording import RecordingFile
+from septet.models.providers.replay import ReplayModel, load_recording, timed_deltas
+from septet.models.wrappers.recording import MIN_SECRET_LENGTH, RecordingFile
 from septet.settings.home import Home
 from septet.stores.memory import MemoryStore
 from septet.testing.replies import Reply, in_order
@@ -107,3 +107,26 @@ async def test_who_called_tools_when_recorded_gets_them_again(
     member = RoleSpec(name="coder", role="coder", model=(f"replay:{tape}?timing=none",))
     assert adapt_to_model(member).form == form
     assert adapt_to_model(replace(member, model=("replay:nowhere.jsonl",))).form == ""
+
+
+async def test_the_answers_are_counted_and_their_words_are_played_back_with_the_time_of_each(
+    tmp_path: Path,
+) -> None:
+    tape = tmp_path / "chat.jsonl"
+    file = RecordingFile(tape, [])
+    for text in ("one", "two"):
+        await file.add("coder", Answer(text=text))
+    assert [line.seq for line in load_recording(tape)] == [1, 2]
+    assert tape.read_text().count("\n") == 2
+    assert [*timed_deltas(Answer(text="a b ", reasoning="c", seconds=6.0))] == [
+        (2.0, Delta(reasoning="c")),
+        (2.0, Delta(text="a ")),
+        (2.0, Delta(text="b ")),
+    ]
+    assert [*timed_deltas(Answer(text="ab", seconds=6.0))] == [(6.0, Delta(text="ab"))]
+    assert [*timed_deltas(Answer(text="", seconds=6.0))] == [(6.0, Delta())]
+
+
+def test_a_short_word_is_no_secret_and_the_longest_secret_goes_first(tmp_path: Path) -> None:
+    file = RecordingFile(tmp_path / "tape", ["secret-1", "secret-1-and-more", "x" * (MIN_SECRET_LENGTH - 1)])
+    assert file._secrets == ["secret-1-and-more", "secret-1"]  # pyright: ignore[reportPrivateUsage]  # the order is the point

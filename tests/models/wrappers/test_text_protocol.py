@@ -12,7 +12,13 @@ from msgspec.structs import replace
 from septet.domain.messages import Message, Request, ToolCall
 from septet.models.faults import InvalidAnswer, RequestRejected
 from septet.models.http import HttpClient
-from septet.models.wrappers.text_protocol import TextProtocol, parse_calls, parse_json
+from septet.models.wrappers.text_protocol import (
+    TextProtocol,
+    arguments_error,
+    parse_calls,
+    parse_json,
+    without_features,
+)
 from septet.testing.replies import Feature, Reply, in_order
 from septet.testing.server import MockServer, serve_mock
 
@@ -172,3 +178,96 @@ async def test_a_server_that_has_everything_is_asked_as_usual(wire: HttpClient) 
 def test_any_text_at_all_is_read_or_refused(text: str) -> None:
     assert isinstance(parse_json(text, SCHEMA), str)
     assert isinstance(parse_calls(text, {"write"}), list | str)
+
+
+PAIR: dict[str, object] = {"type": "object", "required": ["a", "b"]}
+ALL = frozenset({"tools", "schema", "images"})
+PLAIN = question("go", "done")
+CALLED = Message(
+    role="assistant", text="Now.", calls=(ToolCall(id="c1", name="write", arguments='{"path": "a"}'),)
+)
+WRITTEN = Message(role="tool", text="written", call="c1")
+SEEN = Message(role="user", text="look", images=("0" * 64,))
+
+
+def test_a_request_that_uses_nothing_that_is_lacking_is_the_same_object() -> None:
+    for asked in (PLAIN, replace(PLAIN, tools=(WRITE,), schema=PAIR)):
+        assert without_features(asked, frozenset()) is asked
+    assert without_features(PLAIN, ALL) is PLAIN
+
+
+def test_what_is_lacking_is_said_in_words_in_one_system_prompt() -> None:
+    system = Message(role="system", text="Be brief.")
+    asked = replace(
+        PLAIN, messages=(*PLAIN.messages, CALLED, WRITTEN, system, SEEN), tools=(WRITE,), schema=PAIR
+    )
+    plain = without_features(asked, ALL)
+    assert (plain.tools, plain.schema) == ((), None)
+    first, *turns = plain.messages
+    assert first.role == "system"
+    assert first.text.startswith("You write code.\n\nBe brief.\n\n")
+    assert f"- write: Write a file. {msgspec.json.encode(WRITE.parameters).decode()}" in first.text
+    assert msgspec.json.encode(PAIR).decode() in first.text
+    assert turns == [
+        Message(role="user", text="go"),
+        Message(role="assistant", text="done"),
+        Message(role="assistant", text='Now.\n\n```tool\n{"name": "write", "arguments": {"path": "a"}}\n```'),
+        Message(role="user", text="Result of c1:\nwritten"),
+        Message(role="user", text="look\n\n(1 picture that you cannot see)"),
+    ]
+
+
+@pytest.mark.parametrize("history", [(CALLED,), (WRITTEN,)])
+def test_calls_of_the_past_are_words_too_when_no_tool_is_offered(history: tuple[Message, ...]) -> None:
+    asked = replace(PLAIN, messages=(*PLAIN.messages, *history))
+    plain = without_features(asked, frozenset({"tools"}))
+    assert plain.messages[0] == asked.messages[0]
+    assert not any(message.calls or message.call for message in plain.messages)
+    assert without_features(asked, frozenset({"schema", "images"})) is asked
+
+
+def test_pictures_alone_change_only_their_messages() -> None:
+    asked = replace(PLAIN, messages=(*PLAIN.messages, SEEN, replace(SEEN, text="", images=("0" * 64,) * 2)))
+    *before, one, two = without_features(asked, frozenset({"images"})).messages
+    assert tuple(before) == PLAIN.messages
+    assert (one.text, two.text) == (
+        "look\n\n(1 picture that you cannot see)",
+        "(2 pictures that you cannot see)",
+    )
+    assert (one.images, two.images) == ((), ())
+
+
+BLOCK = '```tool\n{"name": "write", "arguments": {"path": "a"}}\n```'
+
+
+def test_calls_are_read_in_order_and_the_first_error_is_said() -> None:
+    assert parse_calls(f"First.\n{BLOCK}\nThen.\n{BLOCK}", {"write"}) == [
+        ToolCall(id="call_1", name="write", arguments='{"path":"a"}'),
+        ToolCall(id="call_2", name="write", arguments='{"path":"a"}'),
+    ]
+    assert parse_calls("nothing", {"write"}) == []
+    assert parse_calls(BLOCK, {"read", "run"}) == "there is no tool 'write', only read, run"
+
+
+@pytest.mark.parametrize(
+    ("text", "body"),
+    [
+        ('{"a": 1, "b": 2}', '{"a": 1, "b": 2}'),
+        ('Here: {"a": {"x": 1}, "b": 2}. Done.', '{"a": {"x": 1}, "b": 2}'),
+        ('{no}\n```json\n{"a": 1, "b": 2}\n```', '{"a": 1, "b": 2}'),
+        ('{"a": 1}', "'b' is missing"),
+        ("{}", "'a' is missing"),
+    ],
+)
+def test_an_object_is_found_in_an_answer_or_what_is_missing_is_named(text: str, body: str) -> None:
+    assert parse_json(text, PAIR) == body
+    assert parse_json("no object", PAIR).startswith("no JSON object: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"), [("", False), ('{"a": 1}', False), ("[1]", True), ('{"a"', True)]
+)
+def test_arguments_are_an_object_or_what_is_wrong_is_said(arguments: str, wrong: bool) -> None:
+    error = arguments_error(ToolCall(id="c", name="write", arguments=arguments))
+    assert isinstance(error, str)
+    assert bool(error) is wrong

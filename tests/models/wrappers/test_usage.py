@@ -13,7 +13,13 @@ from septet.domain.messages import Answer, Request, Usage, text_tokens
 from septet.models.credentials import bearer
 from septet.models.http import HttpClient
 from septet.models.providers.openai import OpenAIModel
-from septet.models.wrappers.pricing import MAX_TOKEN_BYTES, MAX_TOKENS, UsageCheck, check_usage
+from septet.models.wrappers.pricing import (
+    MAX_TOKEN_BYTES,
+    MAX_TOKENS,
+    UsageCheck,
+    are_plausible_tokens,
+    check_usage,
+)
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serve_mock
 
@@ -37,6 +43,31 @@ def test_figures_that_cannot_be_true_are_estimated(prompt: int, completion: int)
 def test_likely_figures_stay_as_they_are(usage: Usage) -> None:
     """Reasoning that is not shown is paid for too."""
     assert check_usage(ASKED, replace(SAID, usage=usage)).usage == usage
+
+
+SIZE = 10 * MAX_TOKEN_BYTES
+
+
+@pytest.mark.parametrize(
+    ("tokens", "texts", "plausible"),
+    [
+        (10, ["x" * SIZE], True),
+        (9, ["x" * SIZE], False),
+        (11, ["x" * SIZE, "y" * MAX_TOKEN_BYTES], True),
+        (10, ["x" * SIZE, "y" * MAX_TOKEN_BYTES], False),
+        (MAX_TOKENS, ["x"], True),
+        (MAX_TOKENS + 1, ["x"], False),
+        (1, ["x"], True),
+        (0, ["x"], False),
+        (0, [""], True),
+        (1, ["xyz"], True),
+        (-1, [""], False),
+    ],
+)
+def test_a_count_is_believed_if_the_text_can_have_so_many_tokens(
+    tokens: int, texts: list[str], plausible: bool
+) -> None:
+    assert are_plausible_tokens(tokens, texts) is plausible
 
 
 @given(st.integers(), st.integers(), st.integers(), st.text(max_size=500))

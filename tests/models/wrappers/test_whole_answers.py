@@ -46,6 +46,7 @@ def resilient(model: Model) -> Model:
     return make_resilient([Candidate("mock", model)], RetryPolicy(first_wait=0.01), lambda _: None)
 
 
+FENCE = "```\n"
 CODE = 'tag = "<think>no</think>"\n'
 
 
@@ -63,6 +64,11 @@ CODE = 'tag = "<think>no</think>"\n'
         ("```html a.html\n<think>\nx\n</think>\n```\n", "```html a.html\n<think>\nx\n</think>\n```\n", []),
         ("It strips `</think>` from\nthe text.", "It strips `</think>` from\nthe text.", []),
         ("42", "42", []),
+        (
+            f"{FENCE}a = 1\n{FENCE}\n<think>\nhm\n</think>\n42",
+            f"{FENCE}a = 1\n{FENCE}\n42",
+            ["<think>\nhm\n</think>"],
+        ),
     ],
 )
 def test_thoughts_are_told_apart_from_what_is_said(text: str, said: str, thoughts: list[str]) -> None:
@@ -129,6 +135,54 @@ async def test_a_bound_of_the_persons_is_kept(wire: HttpClient, bound: dict[str,
         request = msgspec.convert({**msgspec.to_builtins(question("go")), **bound}, Request)
         _, answer = await ask(Continuation(open_openai(server, wire)), request)
     assert (answer.stop, len(server.seen)) == ("length", 1)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "texts", "thoughts"),
+    [
+        (["42", " <think>no</think>"], ["42", " <think>no</think>"], ["", ""]),
+        (["<thi", "nk>a", "b</thi", "nk>\n4", "2"], ["", "", "", "4", "2"], ["", "a", "b", "", ""]),
+        (["<think>a</think>", "</think>b"], ["", "</think>b"], ["a", ""]),
+        (["<th", "is"], ["", "<this"], ["", ""]),
+        (["<thinking>a</think>b</thinking>c"], ["c"], ["a</think>b"]),
+    ],
+)
+def test_a_watcher_sees_each_piece_as_soon_as_it_is_known_what_it_is(
+    pieces: list[str], texts: list[str], thoughts: list[str]
+) -> None:
+    stream = ThoughtStream()
+    seen = [stream.read(Delta(text=piece)) for piece in pieces]
+    assert ([one.text for one in seen], [one.reasoning for one in seen]) == (texts, thoughts)
+    apart = ThoughtStream().read(Delta(text="<think>b", reasoning="a"))
+    assert apart == Delta(reasoning="ab")
+    assert ThoughtStream().read(Delta(reasoning="a")) == Delta(reasoning="a")
+
+
+FENCED = "```python a.py\nx = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "joined"),
+    [
+        ("x = ", "1", "x = 1"),
+        (FENCED, "```python a.py\ny = 2\n```", FENCED + "y = 2\n```"),
+        (FENCED, "```\nDone.", FENCED + "```\nDone."),
+        (FENCED, "  ```  \nDone.", FENCED + "  ```  \nDone."),
+        (FENCED + "```\n", "```python b.py\n", FENCED + "```\n```python b.py\n"),
+        ("a\nb = a + 1000\n", "b = a + 1000\nc", "a\nb = a + 1000\nc"),
+        ("1\nreturn None\n", "1\nreturn None\nx", "1\nreturn None\nx"),
+        ("return None\n", "return None\nx", "return None\nreturn None\nx"),
+    ],
+)
+def test_a_continuation_is_joined_without_what_it_repeats(before: str, after: str, joined: str) -> None:
+    assert join_continuation(before, after) == joined
+
+
+@pytest.mark.parametrize(("repeated", "known"), [(60, True), (61, False)])
+def test_sixty_lines_may_be_repeated(repeated: int, known: bool) -> None:
+    lines = [f"line {number} of many" for number in range(80)]
+    before, again = "\n".join(lines) + "\n", "\n".join(lines[-repeated:]) + "\nnew"
+    assert (join_continuation(before, again) == before + "new") is known
 
 
 @given(
