@@ -4,15 +4,18 @@ A chat is a trace. Words, code and commands are not sent, unless `content` is as
 """
 
 import json
+import logging
 import random
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from functools import partial
 from hashlib import sha256
 from importlib.metadata import version as installed_version
+from threading import Thread
 from time import time
 
-from anyio import to_thread
+from anyio import CancelScope, create_task_group, to_thread
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.sdk.metrics import MeterProvider as SdkMeterProvider
 from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
@@ -43,6 +46,8 @@ from septet.ways.endings import ending
 
 NANOSECONDS = 1_000_000_000
 Attribute = str | int | float | bool | Sequence[str]
+CLOSING_SECONDS = 2.0
+"""How long the end of a process waits for a collector."""
 TRACE: ContextVar[int] = ContextVar("trace")
 DURATION_BOUNDS = (0.01, 0.04, 0.16, 0.64, 2.56, 10.24, 40.96, 81.92)
 TOKEN_BOUNDS = (1, 16, 256, 4096, 16384, 65536, 262144, 1048576)
@@ -74,10 +79,12 @@ class Telemetry:
     ) -> None:
         resource = resource or Resource.create({"service.name": "septet"})
         self.content = content
-        self.tracers = TracerProvider(resource=resource, id_generator=TraceOfChat())
+        self.tracers = TracerProvider(resource=resource, id_generator=TraceOfChat(), shutdown_on_exit=False)
         self.tracers.add_span_processor(spans)
-        self.meters = SdkMeterProvider([metrics], resource=resource)
+        self.meters = SdkMeterProvider([metrics], resource=resource, shutdown_on_exit=False)
         self.instruments = Instruments(self.meters)
+        self._errors = ExportErrors()
+        logging.getLogger("opentelemetry").addHandler(self._errors)
 
     @asynccontextmanager
     async def observe(self, events: Sequence[Recorded], listen: Listen) -> AsyncGenerator[Listen]:
@@ -97,9 +104,30 @@ class Telemetry:
             trace.close()
 
     async def close(self) -> None:
-        """Send what is left. It waits no longer than the exporters' own limits."""
-        await to_thread.run_sync(self.tracers.shutdown)
-        await to_thread.run_sync(self.meters.shutdown)
+        """Send what is left. A collector that does not take it soon is not waited for: the threads are daemons."""
+        senders = [Thread(target=one.shutdown, daemon=True) for one in (self.tracers, self.meters)]
+        with CancelScope(shield=True):
+            async with create_task_group() as tasks:
+                for sender in senders:
+                    sender.start()
+                    tasks.start_soon(to_thread.run_sync, partial(sender.join, CLOSING_SECONDS))
+        late = any(sender.is_alive() for sender in senders)
+        problem = self._errors.last or (
+            f"the collector took nothing within {CLOSING_SECONDS:.0f} s" if late else ""
+        )
+        logging.getLogger("opentelemetry").removeHandler(self._errors)
+        if problem:
+            logging.getLogger("septet").warning("telemetry was lost: %s", problem)
+
+
+class ExportErrors(logging.Handler):
+    """Keeps the newest error of the exporters, to be told once: they log every attempt."""
+
+    last = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno >= logging.ERROR:
+            self.last = record.getMessage()
 
 
 class Instruments:
