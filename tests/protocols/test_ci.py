@@ -199,5 +199,8 @@ def test_what_fails_a_pipeline_is_said_by_its_threshold() -> None:
 def test_reports_hold_whatever_a_reviewer_writes() -> None:
     found = findings_in("verdict: revise\n- [must] (a b.py:0): \x00<&\ud7ff]]> ``` \x1b[0m")
     assert isinstance(found, tuple)
-    assert msgspec.json.decode(sarif(found[1]))["version"] == "2.1.0"
+    report = msgspec.json.decode(sarif(found[1]))
+    assert report["version"] == "2.1.0"
+    place = report["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "a%20b.py"
     assert junit("x", []).startswith(b"<?xml")
