@@ -22,7 +22,7 @@ from septet.domain.events import VersionWritten
 from septet.settings.home import find_home
 from septet.ways.table import TEAMS
 from septet.wiring.session import open_session, with_model
-from septet.wiring.telemetry import Telemetry, trace_of
+from septet.wiring.telemetry import Telemetry, provider_and_name, trace_of
 
 QUICK = f"scripted:{Path(__file__).parent.parent / 'scripts' / 'quick.yaml'}"
 SAID = "It greets"
@@ -70,6 +70,8 @@ async def test_a_chat_is_a_trace_by_the_names_for_generative_ai_without_its_word
         turn = by_id[span.parent.span_id]
         assert span.attributes is not None
         assert turn.name == f"invoke_agent {span.attributes['gen_ai.agent.name']}"
+        assert turn.attributes is not None
+        assert turn.attributes["gen_ai.provider.name"] == "scripted"
         assert span.attributes["gen_ai.provider.name"] == "scripted"
         assert span.attributes["gen_ai.request.model"] == "quick.yaml"
     assert any(span.name == "run tests" for span in spans)
@@ -89,6 +91,25 @@ async def test_a_chat_is_a_trace_by_the_names_for_generative_ai_without_its_word
     assert counts["gen_ai.client.operation.duration"] == 3
     assert counts["gen_ai.client.token.usage"] == 6
     assert counts["septet.chats"] == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "name"),
+    [
+        ("openai/gpt-5", "openai", "gpt-5"),
+        ("azure/ours", "azure.ai.openai", "ours"),
+        ("pydantic-ai:google:gemini-3", "gcp.gemini", "gemini-3"),
+        ("pydantic-ai:groq:llama:70b", "groq", "llama:70b"),
+        ("url:http://me:secret@10.0.0.1/v1#qwen", "url", "qwen"),
+        ("http://me:secret@10.0.0.1/v1", "url", ""),
+        ("replay:/home/me/chat.jsonl", "replay", "chat.jsonl"),
+        ("ollama/qwen", "ollama", "qwen"),
+    ],
+)
+def test_a_model_is_told_by_the_names_of_the_conventions_without_paths_and_addresses(
+    model: str, provider: str, name: str
+) -> None:
+    assert provider_and_name(model) == (provider, name)
 
 
 @pytest.mark.anyio

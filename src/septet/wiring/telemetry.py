@@ -49,8 +49,20 @@ Attribute = str | int | float | bool | Sequence[str]
 CLOSING_SECONDS = 2.0
 """How long the end of a process waits for a collector."""
 TRACE: ContextVar[int] = ContextVar("trace")
-DURATION_BOUNDS = (0.01, 0.04, 0.16, 0.64, 2.56, 10.24, 40.96, 81.92)
-TOKEN_BOUNDS = (1, 16, 256, 4096, 16384, 65536, 262144, 1048576)
+DURATION_BOUNDS = tuple(2**step / 100 for step in range(14))
+TOKEN_BOUNDS = tuple(4**step for step in range(14))
+"""Both as the conventions have them."""
+WELL_KNOWN = {
+    "azure": "azure.ai.openai",
+    "bedrock": "aws.bedrock",
+    "google": "gcp.gemini",
+    "google-gla": "gcp.gemini",
+    "google-vertex": "gcp.vertex_ai",
+    "grok": "x_ai",
+    "mistral": "mistral_ai",
+    "xai": "x_ai",
+}
+"""What the conventions call a provider, where it is not what we or pydantic-ai call it."""
 
 
 class TraceOfChat(RandomIdGenerator):
@@ -203,6 +215,8 @@ class ChatTrace:
         if self._turn is not None:
             self._turn.end(nanoseconds(self._at))
         found = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": speaker}
+        if asked := self._asked(speaker):
+            found["gen_ai.provider.name"] = provider_and_name(asked)[0]
         self._turn = self._span(f"invoke_agent {speaker}", found, self._chat)
 
     def _answer(self, event: ModelAnswered) -> None:
@@ -298,12 +312,19 @@ class ChatTrace:
 
 
 def provider_and_name(model: str) -> tuple[str, str]:
-    """The provider and its own name for the model; of a script on this machine no path is told."""
+    """The provider, as the conventions call it, and its own name for the model, without paths and addresses."""
     try:
-        provider, name = find_provider(model)
+        found, name = find_provider(model)
     except SeptetError:
         return "septet", model
-    return provider.name, name.rpartition("/")[2] if provider.name == "scripted" else name
+    provider = found.name
+    if found.is_offline:
+        name = name.rpartition("/")[2]
+    elif provider == "url":
+        name = name.partition("#")[2]
+    elif provider == "pydantic-ai":
+        provider, _, name = name.partition(":")
+    return WELL_KNOWN.get(provider, provider), name
 
 
 def nanoseconds(seconds: float) -> int:
