@@ -336,7 +336,11 @@ class ChatTasks(RequestHandler):
         return await self._builder(str(await self._take(params, context)), context)
 
     async def _say_once(self, message: Message) -> TaskId:
-        """The task of a message; a client that lost the response may send the message again."""
+        """The task of a message. A client that lost the response may send a message to a task again; without a task the
+        same words begin another, as the compatibility kit wants.
+        """
+        if not message.task_id:
+            return await self._say(message)
         key = message.SerializeToString(deterministic=True)
         async with self._taking:
             if key not in self._recent:
