@@ -28,6 +28,7 @@ def test_a_name_tells_what_the_goal_is() -> None:
     name = next(new_names("Make me a python app: an analog clock!"))
     assert name.startswith("analog-clock-")
     assert len(name) == len("analog-clock-abc")
+    assert next(new_names("a clock\n\nSaid before, in the conversation:\nhello")).startswith("clock-")
 
 
 @pytest.mark.parametrize(

@@ -81,8 +81,10 @@ async def test_another_agent_gives_a_task_answers_it_and_gets_the_program(
             assert last_state(asked) == TaskState.TASK_STATE_INPUT_REQUIRED
             task = asked[0].task
             assert "Approve this plan?" in asked[-1].status_update.status.message.parts[0].text
-            built = await turn(client, words("yes", task.id))
+            agree = words("yes", task.id)
+            built = await turn(client, agree)
             assert last_state(built) == TaskState.TASK_STATE_COMPLETED
+            assert last_state(await turn(client, agree)) == TaskState.TASK_STATE_COMPLETED, "it is taken once"
             made = {
                 one.artifact_update.artifact.artifact_id for one in built if one.HasField("artifact_update")
             }

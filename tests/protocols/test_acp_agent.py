@@ -133,9 +133,10 @@ async def test_an_editor_drives_a_chat_and_permits_its_delivery(tmp_path: Path) 
                 stopped.append(answer.stop_reason)
 
             tasks.start_soon(approve)
+            tasks.start_soon(approve)
             await editor.version.wait()
             await agent.cancel(session_id=name)
-        assert stopped == ["cancelled"]
+        assert stopped == ["cancelled", "cancelled"]
         assert not editor.asked
         await agent.prompt(session_id=name, prompt=[text_block("go on")])
         assert "done" in editor.text

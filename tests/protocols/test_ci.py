@@ -1,6 +1,9 @@
 """Pipelines: a goal and a review without questions, with reports that machines read."""
 
 import os
+import re
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +12,7 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
+from septet.cli.ci import review
 from septet.protocols.ci import ReviewFinding, failing, findings_in, junit, sarif
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
@@ -134,6 +138,55 @@ def test_a_review_proves_what_it_can_and_writes_nothing(repository: Path) -> Non
         assert "Traceback" not in refused.stderr
 
 
+EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "ci"
+
+
+def test_the_commands_of_the_examples_are_ones_that_septet_takes() -> None:
+    texts = [(EXAMPLES / name).read_text() for name in ("github-action.yml", "pre-commit.yaml")]
+    commands = [
+        shlex.split(found) for text in texts for found in re.findall(r"(?:run|entry): septet (.*)", text)
+    ]
+    assert [command[0] for command in commands] == ["review", "review"]
+    for command in commands:
+        review.make_context("review", command[1:])
+
+
+@pytest.mark.torture
+def test_the_examples_work(repository: Path, tmp_path: Path) -> None:
+    """The hook stops a commit by the real pre-commit, and the workflow is one by GitHub's schema."""
+    made = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", str(made)], check=True)
+    install = [str(made / "bin" / "pip"), "install", "-q", "pre-commit", "check-jsonschema"]
+    if subprocess.run(install, capture_output=True, check=False).returncode:
+        pytest.skip("pre-commit or check-jsonschema cannot be fetched")
+    check = [str(made / "bin" / "check-jsonschema"), "--builtin-schema", "vendor.github-workflows"]
+    subprocess.run([*check, str(EXAMPLES / "github-action.yml")], check=True)
+    (tmp_path / "review.yaml").write_text(REVIEW)
+    git(repository, "switch", "-qc", "hooked", "main")
+    shutil.copy(EXAMPLES / "pre-commit.yaml", repository / ".pre-commit-config.yaml")
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "a hook")
+    (repository / "shop.py").write_text(AFTER)
+    git(repository, "add", ".")
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "SEPTET_HOME": str(tmp_path / "home"),
+        "SEPTET_MODEL": f"scripted:{tmp_path / 'review.yaml'}",
+    }
+    hooked = subprocess.run(
+        [str(made / "bin" / "pre-commit"), "run"],
+        cwd=repository,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert hooked.returncode == 1, hooked.stderr
+    assert "the first price is left out — regression" in hooked.stdout
+    assert (repository / "shop.py").read_text() == AFTER
+
+
 def test_what_fails_a_pipeline_is_said_by_its_threshold() -> None:
     claim = ReviewFinding(severity="must", text="x")
     refuted = ReviewFinding(severity="must", text="x", proof="not shown")
@@ -146,5 +199,8 @@ def test_what_fails_a_pipeline_is_said_by_its_threshold() -> None:
 def test_reports_hold_whatever_a_reviewer_writes() -> None:
     found = findings_in("verdict: revise\n- [must] (a b.py:0): \x00<&\ud7ff]]> ``` \x1b[0m")
     assert isinstance(found, tuple)
-    assert msgspec.json.decode(sarif(found[1]))["version"] == "2.1.0"
+    report = msgspec.json.decode(sarif(found[1]))
+    assert report["version"] == "2.1.0"
+    place = report["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "a%20b.py"
     assert junit("x", []).startswith(b"<?xml")

@@ -101,6 +101,28 @@ def test_a_chat_by_responses_is_asked_streamed_and_bound_by_ids(web: Web, client
         assert (past.output_text, past.status) == (response.output_text, "completed")
 
 
+def test_what_is_sent_has_all_that_the_types_of_the_client_promise(client: OpenAI) -> None:
+    """The client itself checks nothing that it gets."""
+    events = list(client.responses.create(model="plan", input=GOAL, stream=True))
+    chunks = list(
+        client.chat.completions.create(
+            model="plan",
+            messages=[{"role": "user", "content": GOAL}],
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+    )
+    for sent in (*events, *chunks):
+        type(sent).model_validate(sent.to_dict(), strict=True)
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    order = list(dict.fromkeys(event.type for event in events))
+    item, part, text = "response.output_item", "response.content_part", "response.output_text"
+    begun = ["response.created", "response.in_progress", f"{item}.added", f"{part}.added"]
+    ended = [f"{text}.done", f"{part}.done", f"{item}.done", "response.completed"]
+    assert order == [*begun, f"{text}.delta", *ended]
+    assert all("usage" in chunk.to_dict() for chunk in chunks), "null until the last"
+
+
 def test_what_the_page_answered_is_seen_and_no_answer_counts_for_another_question(
     web: Web, client: OpenAI
 ) -> None:

@@ -2,8 +2,8 @@
 
 import socket
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -15,7 +15,7 @@ from septet.domain.plans import Refusal
 from septet.errors import BadConfig
 from septet.settings.mcp_file import McpServer
 from septet.tools.registry import Tool, with_others
-from septet.wiring.mcp import McpServers, free_name
+from septet.wiring.mcp import McpServers, free_name, make_validator
 
 pytestmark = pytest.mark.anyio
 PROBE = Path(__file__).with_name("mcp_probe.py")
@@ -30,6 +30,31 @@ def entry(tmp_path: Path) -> McpServer:
 def described(folder: Path, look: str) -> McpServer:
     (folder / "descriptions.json").write_bytes(msgspec.json.encode({"look": look}))
     return replace(ENTRY, args=(str(PROBE), str(folder / "descriptions.json")))
+
+
+BY_HAND = """
+import json, sys
+tools, more = json.loads(sys.argv[1])
+for line in sys.stdin:
+    asked = json.loads(line)
+    answers = {
+        "initialize": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "by hand", "version": "1"},
+        },
+        "tools/list": {"tools": tools, **({"nextCursor": "more"} if more else {})},
+    }
+    found = answers.get(asked["method"])
+    said = {"result": found} if found else {"error": {"code": -32601, "message": "no"}}
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **said}), flush=True)
+"""
+
+
+def by_hand(*tools: Mapping[str, object], more: bool = False) -> McpServer:
+    """A server that lists whatever we like; with `more`, it says each time that there are others."""
+    return replace(ENTRY, args=("-c", BY_HAND, msgspec.json.encode([tools, more]).decode()))
 
 
 @asynccontextmanager
@@ -98,6 +123,60 @@ async def test_a_description_that_gives_orders_waits_for_the_person(tmp_path: Pa
         assert "probe_look" in tools
         assert "\u202e" not in tools["probe_look"].description
         assert "From the MCP server probe" in tools["probe_look"].description
+
+
+async def test_characters_that_nobody_sees_are_looked_for_in_all_that_a_model_reads(tmp_path: Path) -> None:
+    hidden = {"type": "object", "properties": {"path": {"description": "A path.\u200b\u202e"}}}
+    said = {"name": "look", "description": "Look at a file.", "inputSchema": hidden}
+    async with opened(tmp_path, probe=by_hand(said)) as servers:
+        assert "probe_look" not in await servers.tools()
+        servers.approve(servers.found)
+    async with opened(tmp_path, probe=by_hand(said)) as servers:
+        parameters = (await servers.tools())["probe_look"].parameters
+        assert parameters["properties"] == {"path": {"description": "A path."}}
+
+
+async def test_a_list_without_an_end_is_given_up(tmp_path: Path) -> None:
+    async with opened(tmp_path, probe=by_hand(more=True)) as servers:
+        with pytest.raises(BadConfig, match="without an end"):
+            await servers.tools()
+
+
+HOSTILE: dict[str, dict[str, object]] = {
+    "an address": {"properties": {"x": {"$ref": "http://127.0.0.1:{port}/secret"}}},
+    "a pattern": {"properties": {"x": {"type": "string", "pattern": "^(a+)+$"}}},
+    "names by a pattern": {"patternProperties": {"^(y+)+$": {}}, "additionalProperties": False},
+    "itself": {"$ref": "#"},
+    "more and more": {
+        "properties": {"x": {"$ref": "#/$defs/0"}},
+        "$defs": {str(at): {"anyOf": [{"$ref": f"#/$defs/{at + 1}"}] * 2} for at in range(40)}
+        | {"40": {"type": "integer"}},
+    },
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_a_schema_reads_no_address_and_takes_no_time(name: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        port = str(listener.getsockname()[1])
+        schema = msgspec.json.decode(msgspec.json.encode(HOSTILE[name]).replace(b"{port}", port.encode()))
+        with suppress(Exception):
+            make_validator(schema)({"x": "a" * 60 + "!", "y" * 60 + "!": 1})
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+
+
+async def test_a_schema_says_what_does_not_fit() -> None:
+    schema = {
+        "properties": {"x": {"$ref": "#/$defs/count"}},
+        "additionalProperties": False,
+        "$defs": {"count": {"type": "integer"}},
+    }
+    check = make_validator(schema)
+    assert check({"x": 1}) == ""
+    assert "not of type 'integer'" in check({"x": "1"})
+    assert "unexpected" in check({"z": 1})
 
 
 async def test_a_tool_that_changes_after_it_was_approved_is_left_out(

@@ -12,7 +12,7 @@ from cli.commands import SMALL, Septet
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanContext
@@ -22,7 +22,7 @@ from septet.domain.events import VersionWritten
 from septet.settings.home import find_home
 from septet.ways.table import TEAMS
 from septet.wiring.session import open_session, with_model
-from septet.wiring.telemetry import Telemetry, trace_of
+from septet.wiring.telemetry import Telemetry, provider_and_name, trace_of
 
 QUICK = f"scripted:{Path(__file__).parent.parent / 'scripts' / 'quick.yaml'}"
 SAID = "It greets"
@@ -70,6 +70,8 @@ async def test_a_chat_is_a_trace_by_the_names_for_generative_ai_without_its_word
         turn = by_id[span.parent.span_id]
         assert span.attributes is not None
         assert turn.name == f"invoke_agent {span.attributes['gen_ai.agent.name']}"
+        assert turn.attributes is not None
+        assert turn.attributes["gen_ai.provider.name"] == "scripted"
         assert span.attributes["gen_ai.provider.name"] == "scripted"
         assert span.attributes["gen_ai.request.model"] == "quick.yaml"
     assert any(span.name == "run tests" for span in spans)
@@ -89,6 +91,25 @@ async def test_a_chat_is_a_trace_by_the_names_for_generative_ai_without_its_word
     assert counts["gen_ai.client.operation.duration"] == 3
     assert counts["gen_ai.client.token.usage"] == 6
     assert counts["septet.chats"] == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "name"),
+    [
+        ("openai/gpt-5", "openai", "gpt-5"),
+        ("azure/ours", "azure.ai.openai", "ours"),
+        ("pydantic-ai:google:gemini-3", "gcp.gemini", "gemini-3"),
+        ("pydantic-ai:groq:llama:70b", "groq", "llama:70b"),
+        ("url:http://me:secret@10.0.0.1/v1#qwen", "url", "qwen"),
+        ("http://me:secret@10.0.0.1/v1", "url", ""),
+        ("replay:/home/me/chat.jsonl", "replay", "chat.jsonl"),
+        ("ollama/qwen", "ollama", "qwen"),
+    ],
+)
+def test_a_model_is_told_by_the_names_of_the_conventions_without_paths_and_addresses(
+    model: str, provider: str, name: str
+) -> None:
+    assert provider_and_name(model) == (provider, name)
 
 
 @pytest.mark.anyio
@@ -148,11 +169,34 @@ def test_a_collector_gets_it_by_otlp_only_if_the_person_wants_it(septet: Septet)
     assert b"add two numbers" not in b"".join(body for _, body in bodies)
 
 
+class Silent(SpanProcessor):
+    """Waits for a collector that does not answer before the test says so."""
+
+    def __init__(self) -> None:
+        self.answered, self.ended = threading.Event(), threading.Event()
+
+    def shutdown(self) -> None:
+        self.answered.wait(60)
+        self.ended.set()
+
+
+@pytest.mark.anyio
+async def test_nobody_waits_at_the_end_for_a_collector_that_does_not_answer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    silent = Silent()
+    await Telemetry(silent, InMemoryMetricReader()).close()
+    assert not silent.ended.is_set()
+    assert "telemetry was lost: the collector took nothing" in caplog.text
+    silent.answered.set()
+
+
 def test_a_collector_that_is_not_there_costs_nothing_but_a_moment(septet: Septet) -> None:
     lost = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "SEPTET_TELEMETRY": "on"}
     done = septet("run", "add two numbers", "-m", SMALL, "--yes", "-q", environment=lost)
     assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
+    assert [line for line in done.stderr.splitlines() if "telemetry" in line] == done.stderr.splitlines()
+    assert "telemetry was lost" in done.stderr, "once, without the exporters' own words of every attempt"
     wrong = septet("list", environment={"SEPTET_TELEMETRY": "loud"})
     assert (wrong.returncode, wrong.stderr.count("\n")) == (0, 0), "who only reads needs no telemetry"
     refused = septet("run", "x", "-m", SMALL, environment={"SEPTET_TELEMETRY": "loud"})

@@ -32,11 +32,11 @@ CHAT_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 
 
 def new_names(goal: str) -> Iterator[str]:
-    """Yield candidates such as `analog-clock-k3f`: keywords of the goal and a random suffix. The suffix grows, since
-    the caller asks for another name only if one is taken."""
+    """Yield candidates such as `analog-clock-k3f`: keywords of the goal's beginning and a random suffix. It grows,
+    since the caller asks for another name only if one is taken."""
     import secrets  # lists need none
 
-    words = re.findall(r"[a-z0-9]+", goal[:400].lower())
+    words = re.findall(r"[a-z0-9]+", goal.strip().partition("\n\n")[0][:400].lower())
     keywords = [word for word in words if word not in FILLERS] or words or ["chat"]
     slug = "-".join(keywords[:3])[:40].strip("-")
     for tries in count():

@@ -96,6 +96,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 PROTOCOL_VERSION = "1.0"
 PAGE_SIZE = 50
+MAX_RECENT = 256
+"""How many messages are remembered, so that one that is sent again is not taken twice."""
 STARTED = formatdate(usegmt=True)
 """The card is the same as long as the server runs."""
 TEXT_TYPES = ("text/plain", "text/markdown", "application/json")
@@ -166,6 +168,8 @@ class ChatTasks(RequestHandler):
         self.session = service.session
         self.pushes = pushes
         self._tasks = tasks
+        self._recent: dict[bytes, TaskId] = {}
+        self._taking = anyio.Lock()
 
     @operation
     async def on_get_task(self, params: GetTaskRequest, context: ServerCallContext) -> Task:
@@ -317,7 +321,7 @@ class ChatTasks(RequestHandler):
 
     async def _take(self, params: SendMessageRequest, context: ServerCallContext) -> TaskId:
         """Store what the client says, and let the team work on, whether the client stays or not."""
-        identity = await self._say(params.message)
+        identity = await self._say_once(params.message)
         builder = await self._builder(str(identity), context)
         if params.configuration.HasField("task_push_notification_config"):
             config = params.configuration.task_push_notification_config
@@ -330,6 +334,20 @@ class ChatTasks(RequestHandler):
     async def _take_for_stream(self, params: SendMessageRequest, context: ServerCallContext) -> TaskBuilder:
         validate_history_length(params.configuration)
         return await self._builder(str(await self._take(params, context)), context)
+
+    async def _say_once(self, message: Message) -> TaskId:
+        """The task of a message. A client that lost the response may send a message to a task again; without a task the
+        same words begin another, as the compatibility kit wants.
+        """
+        if not message.task_id:
+            return await self._say(message)
+        key = message.SerializeToString(deterministic=True)
+        async with self._taking:
+            if key not in self._recent:
+                self._recent[key] = await self._say(message)
+            while len(self._recent) > MAX_RECENT:
+                self._recent.pop(next(iter(self._recent)))
+            return self._recent[key]
 
     async def _say(self, message: Message) -> TaskId:
         words = message_words(message)

@@ -100,7 +100,8 @@ class EditorSession:
     def __init__(self, folder: Path, team: str) -> None:
         self.folder = folder
         self.team = team
-        self.scope: anyio.CancelScope | None = None
+        self.prompts: set[anyio.CancelScope] = set()
+        """Those that are being answered."""
 
 
 class ChatAgent:
@@ -197,9 +198,10 @@ class ChatAgent:
     async def prompt(self, session_id: str, prompt: Sequence[object], **given: object) -> PromptResponse:
         """The person's words: a goal, an answer or an instruction; until the team asks, or the chat ends."""
         open_ = self._session(session_id)
+        scope = anyio.CancelScope()
+        open_.prompts.add(scope)
         try:
-            with anyio.CancelScope() as scope:
-                open_.scope = scope
+            with scope:
                 await self._answer(session_id, open_, "\n".join(map(block_text, prompt)))
                 return PromptResponse(stop_reason="end_turn")
         except SeptetError as error:
@@ -207,13 +209,14 @@ class ChatAgent:
         except ExceptionGroup as group:
             raise RequestError(-32603, str(as_septet_error(group))) from group
         finally:
-            open_.scope = None
+            open_.prompts.remove(scope)
         return PromptResponse(stop_reason="cancelled")
 
     async def cancel(self, session_id: str, **given: object) -> None:
         """Pause the chat; the next prompt goes on."""
-        if (open_ := self._sessions.get(session_id)) and open_.scope is not None:
-            open_.scope.cancel()
+        if open_ := self._sessions.get(session_id):
+            for scope in open_.prompts:
+                scope.cancel()
 
     async def _answer(self, name: str, open_: EditorSession, text: str) -> None:
         word = text.strip().removeprefix("/")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Literal
+from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 import msgspec
@@ -319,7 +320,7 @@ def sarif_result(one: ReviewFinding) -> dict[str, object]:
         "properties": {"proof": one.proof, "test": one.test},
     }
     if one.path:
-        place = {"artifactLocation": {"uri": one.path}, "region": {"startLine": max(1, one.line)}}
+        place = {"artifactLocation": {"uri": quote(one.path)}, "region": {"startLine": max(1, one.line)}}
         result["locations"] = [{"physicalLocation": place}]
     return result
 

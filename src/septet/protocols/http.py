@@ -78,7 +78,9 @@ async def decode_body(request: Request, decoder: msgspec.json.Decoder[T]) -> T:
             "the client closed the connection before the request was complete", "send it again"
         ) from error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BadUsage(f"the request is not valid ({error})", "see docs/web.md for its form") from error
+        raise BadUsage(
+            f"the request is not valid ({error})", "see docs/protocols.md or docs/web.md"
+        ) from error
 
 
 def rpc_error(status: int, text: str) -> object:

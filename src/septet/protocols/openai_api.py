@@ -197,7 +197,8 @@ class CompletionWire:
 
     def _chunk(self, delta: object, finish: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        return server_event({**self.head, "object": "chat.completion.chunk", "choices": [choice]})
+        usage = {"usage": None} if self.include_usage else {}
+        return server_event({**self.head, "object": "chat.completion.chunk", "choices": [choice], **usage})
 
     def _usage(self, end: State) -> object:
         used = usage_between(self.start, end)
@@ -299,7 +300,7 @@ def text_part(text: str) -> object:
 def response_usage(used: Usage) -> object:
     return {
         "input_tokens": used.prompt,
-        "input_tokens_details": {"cached_tokens": used.cached},
+        "input_tokens_details": {"cached_tokens": used.cached, "cache_write_tokens": 0},
         "output_tokens": used.completion,
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": used.prompt + used.completion,

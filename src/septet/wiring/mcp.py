@@ -2,10 +2,11 @@
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,8 @@ from septet.settings.mcp_file import McpFile, McpServer
 from septet.tools.registry import Outcome, Tool, ToolContext, misfit, read_arguments
 
 if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+    from jsonschema.protocols import Validator
     from mcp import Client
     from mcp.types import CallToolResult
     from mcp.types import Tool as ListedTool
@@ -36,7 +39,11 @@ MAX_TOOLS = 200
 """Of one server."""
 MAX_STARTS = 4
 """How often a server is started in a session before it is given up."""
+MAX_PAGES = 50
+"""Of one list."""
 MAX_RESULT = 1 << 20
+MAX_REFERENCES = 10_000
+"""How often a schema may refer to a part of itself while one call is checked."""
 INVALID_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]+")
 """Model services allow no other characters in tool names."""
 HIDDEN_CHARACTERS = re.compile(
@@ -183,6 +190,10 @@ def found_tool(server: str, one: "ListedTool") -> FoundTool:
     )
 
 
+def schema_text(one: "ListedTool") -> str:
+    return msgspec.json.encode(msgspec.to_builtins(one.input_schema)).decode()
+
+
 def shown_text(text: str) -> str:
     """A description without what a person would not see."""
     return HIDDEN_CHARACTERS.sub("", text)[:MAX_DESCRIPTION]
@@ -190,8 +201,8 @@ def shown_text(text: str) -> str:
 
 def doubt(found: FoundTool, one: "ListedTool", approved: Mapping[str, str] | None) -> str:
     """Why a tool that is not approved as it is waits for the person; empty if it does not."""
-    said = f"{one.name} {one.description or ''} {msgspec.json.encode(msgspec.to_builtins(one.input_schema)).decode()}"
-    if HIDDEN_CHARACTERS.search(one.description or ""):
+    said = f"{one.name} {one.description or ''} {schema_text(one)}"
+    if HIDDEN_CHARACTERS.search(one.description or "") or HIDDEN_CHARACTERS.search(schema_text(one)):
         return "its description has characters that nobody sees"
     if match := INSTRUCTIONS.search(said):
         return f"its description gives orders: '{match[0][:60]}'"
@@ -258,10 +269,14 @@ class Connection:
         """Every page of the list, up to a bound."""
         page = self._portal.call(client.list_tools)
         found = list(page.tools)
-        while page.next_cursor and len(found) <= MAX_TOOLS:
+        for _ in range(MAX_PAGES):
+            if not page.next_cursor or len(found) > MAX_TOOLS:
+                return found
             page = self._portal.call(partial(client.list_tools, cursor=page.next_cursor))
             found += page.tools
-        return found
+        raise BadConfig(
+            f"the MCP server '{self.name}' lists its tools without an end", f"septet mcp rm {self.name}"
+        )
 
     def call(self, tool: str, arguments: Mapping[str, object]) -> "CallToolResult":
         """Ask the server; one that has died is started again for the next call, if it offers the tool unchanged."""
@@ -311,23 +326,62 @@ def make_tool(one: "ListedTool", connection: Connection, found: FoundTool) -> To
             return Refusal(reason=f"{one.name} failed: {error_line(error)}")
 
     said = f"(From the MCP server {connection.name}, which describes it so:) {found.description}"
-    offered = ToolOffer(name=found.offered, description=said, parameters=one.input_schema)
+    parameters = msgspec.json.decode(HIDDEN_CHARACTERS.sub("", schema_text(one)), type=dict[str, object])
+    offered = ToolOffer(name=found.offered, description=said, parameters=parameters)
     return mcp_tool(offered, make_validator(one.input_schema), call, connection.entry.roles)
 
 
+Rule = Callable[..., Iterator["ValidationError"]]
+REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+PATTERNS = ("pattern", "patternProperties", "unevaluatedProperties")
+
+
 def make_validator(schema: Mapping[str, object]) -> Callable[[Mapping[str, object]], str]:
-    from jsonschema.validators import validator_for
-
-    validator = validator_for(schema)(schema)
-
     def check(arguments: Mapping[str, object]) -> str:
         errors = sorted(
-            validator.iter_errors(msgspec.to_builtins(arguments)),
+            bounded_validator(schema).iter_errors(msgspec.to_builtins(arguments)),
             key=lambda error: list(map(str, error.path)),
         )
         return "; ".join(f"{error.json_path}: {error.message}" for error in errors[:5])
 
     return check
+
+
+def bounded_validator(schema: Mapping[str, object]) -> "Validator":
+    """Checks values by the schema of a server, which may be hostile: no address is read, no pattern is tried."""
+    from jsonschema.validators import (
+        create,  # pyright: ignore[reportUnknownVariableType]  # its stubs leave a type out
+        validator_for,
+    )
+    from referencing import Registry
+
+    kind = validator_for(schema)
+    bounded = create(kind.META_SCHEMA, bounded_rules(kind.VALIDATORS), type_checker=kind.TYPE_CHECKER)
+    return bounded(schema, registry=Registry())
+
+
+def bounded_rules(rules: Mapping[str, Rule]) -> dict[str, Rule]:
+    """Rules that cannot take forever: patterns are left to the server, and references are counted."""
+    left = count(MAX_REFERENCES, -1)
+
+    def counted(rule: Rule) -> Rule:
+        def follow(*given: object) -> Iterator["ValidationError"]:
+            if next(left) <= 0:
+                raise ValueError("its schema refers to itself too often")
+            yield from rule(*given) or ()
+
+        return follow
+
+    def additional(
+        validator: object, value: object, instance: object, schema: object
+    ) -> "Iterator[ValidationError]":
+        has_patterns = isinstance(schema, Mapping) and "patternProperties" in schema
+        return iter(()) if has_patterns else rules["additionalProperties"](validator, value, instance, schema)
+
+    bounded = {name: counted(rule) if name in REFERENCES else rule for name, rule in rules.items()}
+    return {name: rule for name, rule in bounded.items() if name not in PATTERNS} | {
+        "additionalProperties": additional
+    }
 
 
 def tool_result_text(result: "CallToolResult") -> str | Refusal:

@@ -4,15 +4,18 @@ A chat is a trace. Words, code and commands are not sent, unless `content` is as
 """
 
 import json
+import logging
 import random
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from functools import partial
 from hashlib import sha256
 from importlib.metadata import version as installed_version
+from threading import Thread
 from time import time
 
-from anyio import to_thread
+from anyio import CancelScope, create_task_group, to_thread
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.sdk.metrics import MeterProvider as SdkMeterProvider
 from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
@@ -43,9 +46,23 @@ from septet.ways.endings import ending
 
 NANOSECONDS = 1_000_000_000
 Attribute = str | int | float | bool | Sequence[str]
+CLOSING_SECONDS = 2.0
+"""How long the end of a process waits for a collector."""
 TRACE: ContextVar[int] = ContextVar("trace")
-DURATION_BOUNDS = (0.01, 0.04, 0.16, 0.64, 2.56, 10.24, 40.96, 81.92)
-TOKEN_BOUNDS = (1, 16, 256, 4096, 16384, 65536, 262144, 1048576)
+DURATION_BOUNDS = tuple(2**step / 100 for step in range(14))
+TOKEN_BOUNDS = tuple(4**step for step in range(14))
+"""Both as the conventions have them."""
+WELL_KNOWN = {
+    "azure": "azure.ai.openai",
+    "bedrock": "aws.bedrock",
+    "google": "gcp.gemini",
+    "google-gla": "gcp.gemini",
+    "google-vertex": "gcp.vertex_ai",
+    "grok": "x_ai",
+    "mistral": "mistral_ai",
+    "xai": "x_ai",
+}
+"""What the conventions call a provider, where it is not what we or pydantic-ai call it."""
 
 
 class TraceOfChat(RandomIdGenerator):
@@ -74,10 +91,12 @@ class Telemetry:
     ) -> None:
         resource = resource or Resource.create({"service.name": "septet"})
         self.content = content
-        self.tracers = TracerProvider(resource=resource, id_generator=TraceOfChat())
+        self.tracers = TracerProvider(resource=resource, id_generator=TraceOfChat(), shutdown_on_exit=False)
         self.tracers.add_span_processor(spans)
-        self.meters = SdkMeterProvider([metrics], resource=resource)
+        self.meters = SdkMeterProvider([metrics], resource=resource, shutdown_on_exit=False)
         self.instruments = Instruments(self.meters)
+        self._errors = ExportErrors()
+        logging.getLogger("opentelemetry").addHandler(self._errors)
 
     @asynccontextmanager
     async def observe(self, events: Sequence[Recorded], listen: Listen) -> AsyncGenerator[Listen]:
@@ -97,9 +116,30 @@ class Telemetry:
             trace.close()
 
     async def close(self) -> None:
-        """Send what is left. It waits no longer than the exporters' own limits."""
-        await to_thread.run_sync(self.tracers.shutdown)
-        await to_thread.run_sync(self.meters.shutdown)
+        """Send what is left. A collector that does not take it soon is not waited for: the threads are daemons."""
+        senders = [Thread(target=one.shutdown, daemon=True) for one in (self.tracers, self.meters)]
+        with CancelScope(shield=True):
+            async with create_task_group() as tasks:
+                for sender in senders:
+                    sender.start()
+                    tasks.start_soon(to_thread.run_sync, partial(sender.join, CLOSING_SECONDS))
+        late = any(sender.is_alive() for sender in senders)
+        problem = self._errors.last or (
+            f"the collector took nothing within {CLOSING_SECONDS:.0f} s" if late else ""
+        )
+        logging.getLogger("opentelemetry").removeHandler(self._errors)
+        if problem:
+            logging.getLogger("septet").warning("telemetry was lost: %s", problem)
+
+
+class ExportErrors(logging.Handler):
+    """Keeps the newest error of the exporters, to be told once: they log every attempt."""
+
+    last = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno >= logging.ERROR:
+            self.last = record.getMessage()
 
 
 class Instruments:
@@ -175,6 +215,8 @@ class ChatTrace:
         if self._turn is not None:
             self._turn.end(nanoseconds(self._at))
         found = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": speaker}
+        if asked := self._asked(speaker):
+            found["gen_ai.provider.name"] = provider_and_name(asked)[0]
         self._turn = self._span(f"invoke_agent {speaker}", found, self._chat)
 
     def _answer(self, event: ModelAnswered) -> None:
@@ -270,12 +312,19 @@ class ChatTrace:
 
 
 def provider_and_name(model: str) -> tuple[str, str]:
-    """The provider and its own name for the model; of a script on this machine no path is told."""
+    """The provider, as the conventions call it, and its own name for the model, without paths and addresses."""
     try:
-        provider, name = find_provider(model)
+        found, name = find_provider(model)
     except SeptetError:
         return "septet", model
-    return provider.name, name.rpartition("/")[2] if provider.name == "scripted" else name
+    provider = found.name
+    if found.is_offline:
+        name = name.rpartition("/")[2]
+    elif provider == "url":
+        name = name.partition("#")[2]
+    elif provider == "pydantic-ai":
+        provider, _, name = name.partition(":")
+    return WELL_KNOWN.get(provider, provider), name
 
 
 def nanoseconds(seconds: float) -> int:
