@@ -9,7 +9,7 @@ import pytest
 from septet.domain.files import FileRef, WorkspaceDelta
 from septet.workspace.base import look_through
 from septet.workspace.delivery import has_marks, merge_file
-from septet.workspace.files import Workspace
+from septet.workspace.files import MAX_FILE_BYTES, Workspace
 from septet.workspace.scratch import Scratch, files_below
 
 
@@ -204,3 +204,17 @@ def test_both_sides_of_a_merge_count_and_what_they_disagree_on_is_marked() -> No
     assert has_marks(clash.content or b"")
     assert (binary.content, binary.clean) == (None, False)
     assert merge_file(b"a\r\nb\r\n", b"a\r\nb\r\nc\r\n", b"A\r\nb\r\n").content is not None
+
+
+def test_a_file_too_large_for_a_version_is_seen_where_it_is(project: Path) -> None:
+    with (project / "film.bin").open("wb") as film:
+        film.truncate(MAX_FILE_BYTES + 1)
+    scratch = scratch_of(project)
+    scratch.copy_base()
+    scratch.rebuild()
+    assert "film.bin" in scratch.shared
+    assert "film.bin" in scratch.hidden()
+    assert not (scratch.base.root / "film.bin").exists()
+    assert (scratch.work.root / "film.bin").stat().st_size == 0, "the place for it to be mounted"
+    os.utime(project / "film.bin", (1, 1))
+    assert scratch.edits() == {}
