@@ -172,6 +172,10 @@ def test_a_branch_runs_no_hook(septet: Septet, tmp_path: Path) -> None:
     septet("undo", "c")
     assert septet("deliver", "c", "--branch", environment=NAMED).returncode == 0
     assert not (tmp_path / "ran").exists()
+    assert "delivered: calc.py" in septet("deliver", "c").stderr, (
+        "the folder does not have what the branch has"
+    )
+    assert (project / "calc.py").read_text() == MENDED
 
 
 def test_a_file_that_cannot_be_written_is_named_and_delivered_later(septet: Septet, tmp_path: Path) -> None:
