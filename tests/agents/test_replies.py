@@ -149,6 +149,15 @@ async def test_what_was_there_before_is_not_called_left_out() -> None:
     assert await written(edit, MemoryBlobs(), stub=stub) == {"stub.py": stub.replace("1", "2")}
 
 
+async def test_a_file_that_is_there_keeps_its_name() -> None:
+    """A repository may have two names that differ only in case, or one that some systems do not have."""
+    files = {"add": "x = 1\n", "Add": "y = 1\n", "aux": "z = 1\n"}
+    for name in files:
+        after = await written(f"```python {name}.py\nw = 2\n```", MemoryBlobs(), **files)
+        assert not isinstance(after, Refusal)
+        assert after[f"{name}.py"] == "w = 2\n"
+
+
 async def test_a_single_unnamed_block_is_the_only_file_there_is() -> None:
     assert await written("```python\nx = 2\n```", MemoryBlobs(), tool="x = 1\n") == {"tool.py": "x = 2\n"}
     assert await written("```python\nx = 2\n```", MemoryBlobs()) == {"main.py": "x = 2\n"}

@@ -28,6 +28,14 @@ from septet.common.secrets import has_scanner, is_secret_name, mask_secrets, sec
         "my-service-account.json",
         "home/.ssh/known",
         "infra/main.tfstate",
+        "infra/main.tfstate.backup",
+        "infra/prod.tfvars",
+        ".env~",
+        "#.env#",
+        "server.pem.bak",
+        ".docker/config.json",
+        ".vault_pass",
+        "passwords.txt",
     ],
 )
 def test_names_of_secrets(path: str) -> None:
@@ -51,6 +59,9 @@ def test_names_of_secrets(path: str) -> None:
         "main.py",
         "secretary.txt",
         "turnkey.json",
+        "password_reset.txt",
+        "docker/config.json",
+        "main.tf",
     ],
 )
 def test_names_that_only_sound_like_it(path: str) -> None:
@@ -62,6 +73,9 @@ def test_names_that_only_sound_like_it(path: str) -> None:
     [
         "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7\n",
         'key = "-----BEGIN PRIVATE KEY-----\\nMIIEvgIBADANBg"',
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: GnuPG v2\n\nlQOYBGFhYWEBCAC7\n",
+        "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,7F\n\nMIIEpAIBAAKCAQEA7\n",
+        "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI7K7MDENG9bPxRfiCYzk2mQw8R1t\n",
         "token = ghp_abcdefghijklmnopqrst0123456789",
         "AKIAIOSFODNN7EXAMPLE",
         "key: sk-proj-Ab3dEf6hIj9lMn2pQr5t",
@@ -79,6 +93,7 @@ def test_texts_that_hold_one(text: str) -> None:
         "pk_users_accounts_table_2 = 1",
         "hf_hub_download(repo_id, filename)",
         "sk-learn-compatible-estimators-v2",
+        "aws_secret_access_key = os.environ['AWS_SECRET_ACCESS_KEY_OF_THE_ACCOUNT_2']",
         "key = os.environ['OPENAI_API_KEY']",
         "0123456789abcdef" * 4,
     ],

@@ -325,6 +325,56 @@ async def test_links_modes_and_bytes_stay_what_they_were(tmp_path: Path, project
         assert (project / "latin.txt").read_bytes() == latin + "Mäh\n".encode("latin-1")
 
 
+async def test_a_file_of_the_persons_with_the_name_of_the_patch_is_kept(
+    tmp_path: Path, project: Path
+) -> None:
+    fill(project, {"septet-c.patch": "mine\n"})
+    async with open_session(home_in(tmp_path)) as session:
+        await begin(session, project)
+        await write_version(session, CHANGED)
+        await session.delivery(await session.state("c"))
+        fill(project, {"a.txt": LINES.replace("line 2\n", "my line 2\n")})
+        done = await session.deliver("c")
+        assert done is not None
+        assert done.patch == str(project / "septet-c-2.patch")
+        await session.undo("c")
+        assert not (project / "septet-c-2.patch").exists()
+        assert (project / "septet-c.patch").read_text() == "mine\n"
+
+
+async def test_what_the_log_does_not_hold_is_no_hindrance_to_an_undo(tmp_path: Path, project: Path) -> None:
+    """The content of a link or a secret that a conflict left alone is stored nowhere."""
+    async with open_session(home_in(tmp_path)) as session:
+        await begin(session, project)
+        await write_version(session, {**CHANGED, "dos.txt": "x\n"})
+        await session.delivery(await session.state("c"))
+        (project / "a.txt").unlink()
+        (project / "a.txt").symlink_to("gone.txt")
+        fill(project, {"dos.txt": "AKIAIOSFODNN7EXAMPLE\n"})
+        assert hows(await session.deliver("c")) == {
+            "a.txt": "conflict",
+            "b.py": "written",
+            "dos.txt": "conflict",
+            "new/c.py": "written",
+        }
+        await session.undo("c")
+        assert git(project, "status", "--porcelain", "-uall") == " T a.txt\n M dos.txt\n"
+
+
+async def test_a_folder_that_was_moved_is_named_and_nothing_is_begun(tmp_path: Path, project: Path) -> None:
+    async with open_session(home_in(tmp_path)) as session:
+        await begin(session, project)
+        await write_version(session, CHANGED)
+        await session.delivery(await session.state("c"))
+        project.rename(tmp_path / "moved")
+        for act in (session.deliver("c"), session.deliver_to_branch("c", "b")):
+            with pytest.raises(BadUsage, match="is not there any more"):
+                await act
+        (tmp_path / "moved").rename(project)
+        assert set(hows(await session.deliver("c")).values()) == {"written"}
+        assert not (project / "septet-c.patch").exists()
+
+
 async def test_repositories_within_are_left_alone(tmp_path: Path, project: Path) -> None:
     other = repository(tmp_path / "other", {"x.py": "x = 1\n"})
     git(project, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "sub")

@@ -186,3 +186,69 @@ async def test_a_large_repository_makes_a_small_event(tmp_path: Path) -> None:
     assert len(survey.map.encode()) <= 4000
     assert len(msgspec.json.encode(survey)) < 8000
     assert len((await read_manifest(survey.manifest, blobs)).entries) == 7000
+
+
+def test_an_environment_that_git_neither_tracks_nor_ignores_is_left_out(project: Path) -> None:
+    for name in (
+        "venv/lib/x.py",
+        "web/node_modules/a/__pycache__/b.pyc",
+        "lib/venv/mine.py",
+        "lib/venv/new.py",
+    ):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("x = 1\n")
+    git(project, "add", "lib/venv/mine.py")
+    survey, manifest = look_through(project)
+    assert {"venv", "web/node_modules"} <= set(manifest.unlisted)
+    assert {path for path in manifest.by_path() if "v/" in path or "node" in path} == {
+        "lib/venv/mine.py",
+        "lib/venv/new.py",
+    }
+    assert survey.dirty == (".env", "lib/venv/mine.py", "lib/venv/new.py")
+
+
+def test_before_the_first_commit_nothing_is_committed(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("a = 1\n")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "-A")
+    survey, _ = surveyed(tmp_path)
+    assert (survey.commit, survey.dirty) == ("", ("a.py",))
+
+
+def test_settings_that_say_what_has_changed_count(project: Path) -> None:
+    (project / "run.sh").chmod(0o644)
+    assert "run.sh" in surveyed(project)[0].dirty
+    git(project, "config", "core.fileMode", "false")
+    git(project, "config", "core.autocrlf", "true")
+    git(project, "add", "-A", "--renormalize")
+    git(project, "commit", "-qam", "line ends", "--allow-empty")
+    (project / "windows.txt").touch()
+    assert git(project, "status", "--short") == "?? .env"
+    assert surveyed(project)[0].dirty == (".env",)
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+def test_a_name_that_no_log_holds_or_that_is_a_token_is_left_out(project: Path, tracked: bool) -> None:
+    for name in (b"caf\xe9.pem", b"ghp_abcdefghijklmnopqrst0123456789.txt"):
+        (project / os.fsdecode(name)).write_text("x")
+    if tracked:
+        git(project, "add", "-A")
+    survey, manifest = look_through(project)
+    told = msgspec.json.encode(survey) + msgspec.json.encode(manifest)
+    assert b"caf" not in told
+    assert b"ghp_" not in told
+
+
+@pytest.mark.parametrize("target", [".env", "notes.db", "key.pem", "../outside.txt"])
+def test_a_link_to_what_is_not_shown_is_no_text_for_contributors(project: Path, target: str) -> None:
+    (project.parent / "outside.txt").write_text("hidden")
+    for name in (".env", "notes.db", "key.pem"):
+        (project / name).write_text("hidden")
+    (project / "CLAUDE.md").unlink()
+    (project / "CLAUDE.md").symlink_to(target)
+    (project / "CONTRIBUTING.md").symlink_to("latin.txt")
+    survey, _ = surveyed(project)
+    assert "hidden" not in survey.conventions
+    (project / "CLAUDE.md").unlink()
+    (project / "CLAUDE.md").symlink_to("run.sh")
+    assert "#!/bin/sh" in surveyed(project)[0].conventions

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from septet.domain.files import FileRef, WorkspaceDelta
 from septet.workspace.base import look_through
 from septet.workspace.delivery import has_marks, merge_file
-from septet.workspace.files import Workspace
+from septet.workspace.files import MAX_FILE_BYTES, Workspace
 from septet.workspace.scratch import Scratch, file_state, files_below
 
 
@@ -212,3 +212,17 @@ def test_a_base_is_behind_where_a_file_is_not_as_it_should_be(scratch: Scratch) 
     now = file_state(scratch.base.root, path)
     assert not scratch.is_behind(now)
     assert scratch.is_behind(replace(now, sha256="0" * 64))
+
+
+def test_a_file_too_large_for_a_version_is_seen_where_it_is(project: Path) -> None:
+    with (project / "film.bin").open("wb") as film:
+        film.truncate(MAX_FILE_BYTES + 1)
+    scratch = scratch_of(project)
+    scratch.copy_base()
+    scratch.rebuild()
+    assert "film.bin" in scratch.shared
+    assert "film.bin" in scratch.hidden()
+    assert not (scratch.base.root / "film.bin").exists()
+    assert (scratch.work.root / "film.bin").stat().st_size == 0, "the place for it to be mounted"
+    os.utime(project / "film.bin", (1, 1))
+    assert scratch.edits() == {}

@@ -254,8 +254,10 @@ async def check_overwrite(
     if not wished:
         return None
     known = [file.path for file in state.work.files]
+    scratch = run_context.scratch
     for path in wished:
-        trouble = path_problem(path, [*known, *wished])
+        there = scratch is not None and path in scratch.manifest.by_path()
+        trouble = None if there else path_problem(path, [*known, *wished])
         reason = trouble.reason if trouble else await obstacle(state, path, run_context)
         if reason:
             return OverwriteRefusal(reason=reason)

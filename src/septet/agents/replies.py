@@ -116,7 +116,8 @@ async def files_sent(
     faults = [*read.troubles]
     for file in read.files:
         old = before.get(file.path, "")
-        found = path_problem(file.path, paths) or unsound_refusal(file, old, parses=parses)
+        named = None if file.path in before else path_problem(file.path, paths)
+        found = named or unsound_refusal(file, old, parses=parses)
         faults += [Trouble(reason=found.reason, path=file.path)] if found else []
     said = {one.path for one in (*read.files, *read.troubles)}
     said |= {path for path in missing if is_left_out(path, text)}

@@ -117,7 +117,8 @@ def deliver(name: str, files: tuple[str, ...], yes: bool, branch: str | None, un
         nonlocal code
         chat = await session.find(name)
         state = await session.state(chat)
-        diff = await (await session.delivery(state)).diff(files) if not is_delivered(state) else ""
+        is_there = is_delivered(state) and not (state.base and state.base.deliveries[-1].branch)
+        diff = await (await session.delivery(state)).diff(files) if not is_there else ""
         if not diff:
             tell(None, chat)
             return ""

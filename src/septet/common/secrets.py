@@ -26,18 +26,28 @@ TOKENS = (
     r"eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",
 )
 """Shapes that only tokens have."""
+AMAZON_KEY = (
+    r"(?i:aws[_-]?secret(?:[_-]?access)?[_-]?key[\"']?\s{0,4}[:=]\s{0,4}[\"']?)"
+    r"(?=[A-Za-z/+]{0,39}\d)(?=[a-z0-9/+]{0,39}[A-Z])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])"
+)
+"""It has no shape of its own, but people name it the same everywhere."""
 PREFIXES = ("sk", "rk", "gsk", "xai", "nvapi", "glpat", "pypi", "dop_v1", "hf", "npm")
 MIXED_CHARACTERS = r"(?=[A-Za-z_-]{0,80}\d)(?=[a-z0-9_-]{0,80}[A-Z])[A-Za-z0-9_-]{20,}"
 PREFIXED_TOKEN = rf"(?:{'|'.join(PREFIXES)})[-_]{MIXED_CHARACTERS}"
 PRIVATE_KEY = (
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----(?:\s|\\[nrt])+[A-Za-z0-9+/=]{8,}"
-    r"(?:(?:\s|\\[nrt])+[A-Za-z0-9+/=]+)*(?:(?:\s|\\[nrt])*-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----)?"
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    r"(?:(?:\s|\\[nrt])*(?:\n|\\n)[A-Za-z-]{3,20}: [^\n\\]{0,200})*(?:\s|\\[nrt])+[A-Za-z0-9+/=]{8,}"
+    r"(?:(?:\s|\\[nrt])+[A-Za-z0-9+/=]+)*"
+    r"(?:(?:\s|\\[nrt])*-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?"
 )
-SECRET_TEXT = re.compile(f"(?P<key>{PRIVATE_KEY})|{WORD_START}(?:{'|'.join([*TOKENS, PREFIXED_TOKEN])})")
+SECRET_TEXT = re.compile(
+    f"(?P<key>{PRIVATE_KEY})|{WORD_START}(?:{'|'.join([*TOKENS, AMAZON_KEY, PREFIXED_TOKEN])})"
+)
 MARKS = (
     *("PRIVATE KEY", "AKIA", "ASIA", "AIza", "ya29.", "xox", "eyJ", "github_pat_"),
     *(f"gh{letter}_" for letter in "abcdefghijklmnopqrstuvwxyz"),
     *(f"{prefix}{sign}" for prefix in PREFIXES for sign in "-_"),
+    *("aws_secret", "AWS_SECRET", "aws-secret", "awsSecret", "AwsSecret"),
 )
 """A text without any of these matches none of our patterns; looking for them is 20 times as fast."""
 SUSPICIOUS = re.compile(
@@ -72,21 +82,26 @@ CODE_SUFFIXES = (
 SECRET_FOLDERS = frozenset({".ssh", ".aws", ".azure", ".gnupg", ".kube"})
 SENSITIVE_NAME = re.compile(
     r"""(?ix)
+    \#? (
     \.env (\..+)? | .+\.env | \.envrc
-    | .+\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk|tfstate)
+    | .+\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk|ovpn|tfstate|tfvars)
     | id_[a-z0-9]+(_sk)?
     | [._]netrc | \.pgpass | \.my\.cnf | \.npmrc | \.pypirc | \.htpasswd | \.git-credentials | \.dockercfg
+    | \.boto | \.s3cfg | \.?vault[-_]pass(word)? (\.txt)? | kubeconfig
     | (.+[-_.])?(credential|secret)s? ([-_.].+)?
+    | (.+[-_.])?passwords? \.(txt|csv|json|ya?ml|toml|ini)
     | (.+[-_.])?service[-_]?account ([-_.].+)? \.json
+    ) (~ | \# | \.(bak|backup|old|orig|save|swp))?
     """
 )
+"""Copies that editors and people make count too."""
 
 
 def is_secret_name(path: str) -> bool:
     """Whether a file of that name usually contains secrets."""
     *folders, name = path.split("/")
     suffix = name.rpartition(".")[2].lower()
-    if any(folder in SECRET_FOLDERS for folder in folders):
+    if any(folder in SECRET_FOLDERS for folder in folders) or path.endswith(".docker/config.json"):
         return True
     return SENSITIVE_NAME.fullmatch(name) is not None and suffix not in (*EXAMPLE_SUFFIXES, *CODE_SUFFIXES)
 
@@ -96,6 +111,11 @@ class FoundSecret(NamedTuple):
 
     kind: str
     text: str
+
+
+def has_token(name: str) -> bool:
+    """Whether the name of a file is itself a token."""
+    return any(mark in name for mark in MARKS) and SECRET_TEXT.search(name) is not None
 
 
 def secret_kind(text: str, path: str = "") -> str:

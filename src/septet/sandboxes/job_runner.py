@@ -310,6 +310,9 @@ def without_mounts(job: Job) -> Job:
             if path.is_dir() and not path.is_symlink():
                 path.rmdir()  # an empty mount point
                 path.symlink_to(shared_source(job, name))
+            elif path.is_file() and not path.is_symlink() and not path.stat().st_size:
+                path.unlink()
+                path.symlink_to(shared_source(job, name))
     shared = tuple(str(shared_source(job, name)) for name in job.shared)
     return replace(job, mounted_at="", shared=(), readable=(*job.readable, *shared))
 

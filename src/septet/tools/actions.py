@@ -45,7 +45,8 @@ def create_file_change(context: Context, path: str, code: str, test_code: str) -
 
 def write_code(context: Context, path: Path, code: Code) -> Effect:
     """Write a whole file, new or instead of the one that is there."""
-    return path_problem(path, context.filetree) or context.with_file(path, code)
+    trouble = None if path in context.filetree else path_problem(path, context.filetree)
+    return trouble or context.with_file(path, code)
 
 
 def delete_file(context: Context, path: Path) -> Effect:

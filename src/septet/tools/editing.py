@@ -76,7 +76,7 @@ def write(
 ) -> ToolResult | Refusal:
     """Write a whole file: a new one, or one that you have read whole. For small changes use edit."""
     path = file_path(path)
-    if trouble := path_problem(path, context.texts):
+    if path not in context.texts and (trouble := path_problem(path, context.texts)):
         return trouble
     if context.exists(path) and not context.has_read(path):
         return Refusal(

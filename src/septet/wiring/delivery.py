@@ -1,7 +1,9 @@
 """Delivers a chat's work to the person's folder or a branch, and undoes deliveries; each step is an event."""
 
+import os
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from hashlib import sha256
+from itertools import chain, count
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -58,10 +60,6 @@ class Delivery:
         self.contents: Contents = {}
         self.examined: dict[str, tuple[str, ...]] = {}
         """The problems of trees that were checked for this delivery."""
-
-    @property
-    def patch_name(self) -> str:
-        return f"septet-{self.state.chat}.patch"
 
     async def wishes(self) -> list[PlannedChange]:
         """The version's files that differ from the base, and the wanted files that runs created."""
@@ -130,6 +128,7 @@ class Delivery:
 
         One that was interrupted is finished first.
         """
+        await self.check_folder()
         finished = await self.finish(record)
         wishes = await self.wishes()
         check_paths(only or (), wishes)
@@ -205,18 +204,19 @@ class Delivery:
 
         An undo that was interrupted is finished.
         """
+        await self.check_folder()
         finished = await self.finish(record)
         if finished is not None and finished.undoes:
             return finished
         done = newest_delivery(self.state)
         if done is None:
-            raise BadUsage(f"'{self.state.chat}' has delivered nothing", f"septet diff {self.state.chat}")
-        for one in done.files:
+            cause = f"'{self.state.chat}' has delivered nothing that is not taken back"
+            raise BadUsage(cause, f"septet diff {self.state.chat}")
+        changed = [one for one in done.files if one.how != "conflict"]
+        for one in changed:
             await self._recall(one.before, one.after)
         wishes = [
-            PlannedChange(base=one.after, after=one.before, base_after=one.base_before)
-            for one in done.files
-            if one.how != "conflict"
+            PlannedChange(base=one.after, after=one.before, base_after=one.base_before) for one in changed
         ]
         number = 1 + len(self.state.base.deliveries if self.state.base else ())
         tree = self.state.work.version.tree if self.state.work.version else ""
@@ -226,10 +226,10 @@ class Delivery:
 
     def _remove_patch(self, number: int) -> None:
         """Remove the patch of the deliveries that are taken back, the oldest of which has the number."""
-        deliveries = self.state.base.deliveries if self.state.base else ()
-        written = {one.patch_sha256 for one in deliveries if one.number >= number and one.patch_sha256}
-        if Workspace(self.folder).digest(self.patch_name) in written:
-            (self.folder / self.patch_name).unlink()
+        for one in self.state.base.deliveries if self.state.base else ():
+            name = Path(one.patch).name
+            if one.number >= number and name and Workspace(self.folder).digest(name) == one.patch_sha256:
+                (self.folder / name).unlink()
 
     async def finish(self, record: Record) -> Delivered | None:
         """The files that an interrupted delivery has not written yet."""
@@ -237,7 +237,7 @@ class Delivery:
         if started is None:
             return None
         for one in started.files:
-            await self._recall(one.before, one.after)
+            await self._recall(*((one.after,) if one.how == "conflict" else (one.before, one.after)))
         return await self._write(started, record)
 
     async def _plan(self, wishes: list[PlannedChange]) -> list[DeliveredFile]:
@@ -261,8 +261,7 @@ class Delivery:
         done = tuple(await in_thread(work))
         if started.undoes:
             await in_thread(lambda: self._remove_patch(started.undoes))
-        patch = await self._patch([one for one in done if one.how == "conflict"])
-        place = str(self.folder / self.patch_name) if patch else ""
+        patch, place = await self._patch([one for one in done if one.how == "conflict"])
         event = Delivered(
             number=started.number,
             tree=started.tree,
@@ -276,14 +275,34 @@ class Delivery:
         await move_base(self.state, self.scratch, self.blobs)
         return event
 
-    async def _patch(self, conflicts: list[DeliveredFile]) -> bytes:
+    async def check_folder(self) -> None:
+        """Raise BadUsage if the folder that the chat works on is gone; a new one need not be there yet."""
+        if self.scratch.manifest.entries and not await in_thread(self.folder.is_dir):
+            raise BadUsage(f"{self.folder} is not there any more", "put the folder back to its place")
+
+    async def _patch(self, conflicts: list[DeliveredFile]) -> tuple[bytes, str]:
         """Write a patch with the changes that could not be merged; nothing if there is none."""
         if not conflicts:
-            return b""
+            return b"", ""
         bases = {one.path: self._base(one.path) for one in conflicts}
         patch = diff_of([(bases[one.path], one.after) for one in conflicts], self.contents).encode()
-        await in_thread(lambda: Workspace(self.folder).write(self.patch_name, patch))
-        return patch
+        name = await in_thread(lambda: self._patch_name(sha256(patch).hexdigest()))
+        await in_thread(lambda: Workspace(self.folder).write(name, patch))
+        return patch, str(self.folder / name)
+
+    def _patch_name(self, digest: str) -> str:
+        """The first name that is free, or has a patch of ours: a file of the person's is not replaced."""
+        ours = {
+            digest,
+            *(one.patch_sha256 for one in (self.state.base.deliveries if self.state.base else ())),
+        }
+        names = (f"septet-{self.state.chat}{tail}.patch" for tail in chain([""], map("-{}".format, count(2))))
+        free = (
+            name
+            for name in names
+            if not os.path.lexists(self.folder / name) or Workspace(self.folder).digest(name) in ours - {""}
+        )
+        return next(free)
 
 
 def without_base_repeats(state: State) -> State:
@@ -323,6 +342,7 @@ def delivered_changes(state: State) -> Mapping[str, tuple[FileState, FileState]]
 
 async def deliver_to_branch(delivery: Delivery, name: str, message: str, record: Record) -> Delivered:
     """Commit to a new branch; neither the files nor the index of the person's checkout are changed."""
+    await delivery.check_folder()
     state, wishes = delivery.state, await delivery.wishes()
     survey = state.base.survey if state.base else None
     top = repository_of(delivery.folder)

@@ -13,7 +13,7 @@ from typing import BinaryIO, Literal, NamedTuple
 
 import msgspec
 
-from septet.common.secrets import has_scanner, is_secret_name
+from septet.common.secrets import has_scanner, has_token, is_secret_name
 from septet.domain.base import GIT, BaseEntry, Manifest, SecretRules
 from septet.domain.events import BaseSurveyed
 from septet.errors import BadUsage, LogDamaged
@@ -199,36 +199,54 @@ def list_base(folder: Path) -> Listing:
 
 
 def list_by_git(git: Git, commit: str) -> Listing | None:
-    staged, others = git("ls-files", "-s", "-z"), git("ls-files", "-o", "--exclude-standard", "-z")
-    modified = git("ls-files", "-m", "-z")
-    if staged is None or others is None or modified is None:
+    lists = (
+        git("ls-files", "-s", "-z"),
+        git("ls-files", "-o", "--exclude-standard", "-z"),
+        git("ls-files", "-m", "-z"),
+    )
+    if None in lists:
         return None
-    changed = git("diff-index", "--cached", "--name-only", "--relative", "-z", commit) if commit else []
+    staged, others, modified = (list(filter(is_listed, names or ())) for names in lists)
     index = {line.partition("\t")[2]: line.split(None, 2)[:2] for line in staged}
+    against = ("diff-index", "--cached", "--name-only", "--relative", "-z", commit)
+    changed = git(*against) if commit else [*index]
     nested = [path for path, (mode, _) in index.items() if mode == SUBMODULE]
-    repositories = [path.rstrip("/") for path in others if path.endswith("/") and is_text_path(path)]
+    left_alone = untracked_environments(others, index)
+    others = [path for path in others if environment_above(path) not in left_alone]
     plain = [path for path in others if not path.endswith("/")]
-    ignored = git("ls-files", "-o", "-i", "--exclude-standard", "--directory", "-z") or []
+    ignored = filter(is_listed, git("ls-files", "-o", "-i", "--exclude-standard", "--directory", "-z") or ())
+    unlisted = [*(path for path in ignored if path != "./"), *(path for path in others if path.endswith("/"))]
     touched = set(modified)
     clean = {path: oid for path, (_, oid) in index.items() if path not in touched and path not in nested}
-    ignored = filter(is_text_path, ignored)
-    dirty = filter(is_text_path, {*modified, *plain, *(changed or ())} - set(nested))
+    dirty = filter(is_listed, {*modified, *plain, *(changed or ())} - set(nested))
     return Listing(
         kind="git",
         clean=clean,
         others=tuple(path for path in dict.fromkeys([*modified, *plain]) if path not in nested),
         untracked=tuple(plain),
         dirty=tuple(sorted(dirty)),
-        unlisted=tuple(
-            sorted({path.rstrip("/") for path in ignored if path != "./"} | {*nested, *repositories})
-        ),
+        unlisted=tuple(sorted({path.rstrip("/") for path in unlisted}.union(nested, left_alone))),
         commit=commit,
     )
 
 
+def untracked_environments(others: Iterable[str], tracked: Collection[str]) -> set[str]:
+    """Environments and caches that git neither tracks nor ignores."""
+    found = {environment_above(path) for path in others} - {""}
+    return {folder for folder in found if not any(path.startswith(f"{folder}/") for path in tracked)}
+
+
+def environment_above(path: str) -> str:
+    """The outermost environment or cache that the path is in."""
+    folders = path.split("/")[:-1]
+    depth = next((depth for depth, name in enumerate(folders, 1) if name in LEFT_ALONE), 0)
+    return "/".join(folders[:depth])
+
+
 def list_by_walk(folder: Path, kind: Literal["git", "folder"]) -> Listing:
     found = list_folder(folder, ignored_paths(folder))
-    paths = [*(one.path for one in found.entries if one.kind in ("file", "link")), *found.secrets]
+    names = [*(one.path for one in found.entries if one.kind in ("file", "link")), *found.secrets]
+    paths = list(filter(is_listed, names))
     unlisted = [*found.ignored, *(name for name in LEFT_ALONE if (folder / name).is_dir())]
     empty = kind == "folder" and not paths
     return Listing(
@@ -264,15 +282,17 @@ def looks_secret(folder: Path, path: str, harmless: Collection[str]) -> bool:
 def entries_of(folder: Path, paths: Iterable[str], known: dict[str, str]) -> Iterator[BaseEntry]:
     """The entries that exist, without paths that are not valid text and anything but files and links."""
     for path in paths:
-        if not is_text_path(path):
+        if not is_listed(path):
             continue
         with suppress(OSError):
             yield entry_of(folder, path, known.get(path, ""))
 
 
-def is_text_path(path: str) -> bool:
-    """Whether the log can hold the path: the bytes of its name are UTF-8."""
-    return path.isprintable() or not any(0xD800 <= ord(sign) < 0xE000 for sign in path)
+def is_listed(path: str) -> bool:
+    """Whether the log can hold the path, and models may see it: its bytes are UTF-8, and it is no token."""
+    with suppress(UnicodeEncodeError):
+        return bool(path.encode()) and not has_token(path)
+    return False
 
 
 def entry_of(folder: Path, path: str, oid: str = "") -> BaseEntry:

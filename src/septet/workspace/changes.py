@@ -106,7 +106,8 @@ async def prepare_change(before: Texts, wished: Wishes, own: Collection[str] | N
     """
     texts: dict[str, str | None] = {}
     for path, text in wished.items():
-        trouble = path_problem(path, [*before, *wished]) or text_trouble(path, text, before.get(path, ""))
+        named = None if path in before else path_problem(path, [*before, *wished])
+        trouble = named or text_trouble(path, text, before.get(path, ""))
         if trouble is not None:
             return trouble
         ours = own is not None and (path not in before or path in own)

@@ -17,7 +17,7 @@ from septet.domain.base import DeliveredFile, FileState
 from septet.errors import BadUsage, StoreFailed
 from septet.workspace.edits import diff_text
 from septet.workspace.files import MAX_FILE_BYTES, Workspace, make_folder, path_and_parents
-from septet.workspace.git import git_surroundings
+from septet.workspace.git import PLAIN, git_surroundings
 from septet.workspace.listing import is_secret
 from septet.workspace.scratch import content_of, file_state, files_below, put_state
 
@@ -68,6 +68,7 @@ NOTHING = ""
 
 REMEDIES = {
     "commit-tree": "tell git who you are: git config user.name NAME; git config user.email ADDRESS",
+    "rev-parse": "if you trust it: git config --global --add safe.directory FOLDER",
     "hash-object": "check the repository's filters (.gitattributes) and the disk",
 }
 """By the git command that failed."""
@@ -84,6 +85,7 @@ def commit_to_branch(
     """
     with temporary_folder("index") as made:
         git = BranchGit(top, made / "index", name)
+        git("rev-parse", "--git-dir")
         if git.run("cat-file", "-e", f"{parent}^{{commit}}").returncode:
             cause = (
                 f"the commit {parent[:12]} that the work began on is gone: there is no commit to branch from"
@@ -119,6 +121,7 @@ class BranchGit:
         return subprocess.run(
             [
                 "git",
+                *PLAIN,
                 "-c",
                 "core.hooksPath=/dev/null",
                 *words,
@@ -133,7 +136,8 @@ class BranchGit:
     def __call__(self, *words: str, given: bytes = b"") -> str:
         run = self.run(*words, given=given)
         if run.returncode:
-            said = run.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+            lines = run.stderr.decode(errors="replace").strip().splitlines() or [""]
+            said = next((line for line in lines if line.startswith("fatal: ")), lines[-1])
             remedy = REMEDIES.get(words[0], "name another branch")
             raise BadUsage(f"git could not commit to the branch '{self.branch}' ({said})", remedy)
         return run.stdout.decode().strip()

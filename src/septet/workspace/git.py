@@ -22,9 +22,12 @@ LONGEST_NAME = 4096
 PLAIN = ("-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false")
 MISSING = "none"
 SHA256_LENGTH = 64
-SHA256_CONFIG = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectformat = sha256\n"
 LONGEST_CONFIG = 1 << 20
-OBJECT_FORMAT = re.compile(rb"(?im)^\s*objectformat\s*=\s*sha256\s*$")
+OBJECT_FORMAT = re.compile(r"(?im)^\s*objectformat\s*=\s*sha256\s*$")
+HARMLESS = re.compile(
+    r"(?im)^\s*(?:autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode|excludesfile)\s*=[^\\\"\n]*$"
+)
+"""Settings that say which files are changed or ignored, and can run nothing."""
 
 
 def repository_of(folder: Path) -> Path | None:
@@ -62,11 +65,14 @@ class GitFolders:
             )
         return head if set(head) <= set("0123456789abcdef") and len(head) in (40, 64) else ""
 
-    def has_long_ids(self) -> bool:
-        """Whether ids are sha256: it is looked up in the configuration, which git itself is not given."""
+    def harmless_config(self) -> str:
+        """Of the repository's configuration, what git may be given: the format of ids and the harmless settings."""
+        text = ""
         with suppress(OSError), (self.shared / "config").open("rb") as file:
-            return OBJECT_FORMAT.search(file.read(LONGEST_CONFIG)) is not None
-        return False
+            text = file.read(LONGEST_CONFIG).decode(errors="ignore")
+        version = "1\n[extensions]\n\tobjectformat = sha256" if OBJECT_FORMAT.search(text) else "0"
+        settings = "\n".join(line.strip() for line in HARMLESS.findall(text))
+        return f"[core]\n{settings}\n\trepositoryformatversion = {version}\n"
 
 
 def git_folders(top: Path) -> GitFolders:
@@ -144,8 +150,7 @@ def prepare_repository(made: Path, real: GitFolders) -> None:
     for name in ("objects", "refs", "info"):
         (made / name).mkdir()
     (made / "HEAD").write_text(f"{real.commit() or f'ref: refs/heads/{MISSING}'}\n")
-    if real.has_long_ids():
-        (made / "config").write_text(SHA256_CONFIG)
+    (made / "config").write_text(real.harmless_config())
     for shared in real.own.glob("sharedindex.*"):  # an index may be split in two
         (made / shared.name).symlink_to(shared)
     with suppress(OSError):

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from septet.common.secrets import is_secret_name
 from septet.common.text import pluralize
 from septet.domain.base import BaseEntry
 from septet.domain.files import is_test
@@ -117,13 +118,21 @@ def conventions(folder: Path, entries: Iterable[BaseEntry]) -> str:
     there = {entry.path for entry in entries}
     texts: dict[str, str] = {}
     for name in CONVENTIONS:
-        text = project_text(folder, name) if name in there else ""
+        shown = name in there and is_shown(folder / name, folder.resolve(), there)
+        text = project_text(folder, name) if shown else ""
         if text.strip() and text not in texts.values():
             texts[name] = text
     parts = [f"## {name}\n{text.strip()}" for name, text in texts.items()]
     whole = "\n\n".join(parts)
     cut = whole.encode()[:LONGEST_CONVENTIONS].decode(errors="ignore")
     return whole if cut == whole else f"{cut}\n…"
+
+
+def is_shown(place: Path, root: Path, there: Collection[str]) -> bool:
+    """Whether the file is no link, or one to a file of the base that is no secret: not to what git ignores."""
+    real = place.resolve()
+    path = str(real.relative_to(root)) if real.is_relative_to(root) else ""
+    return not place.is_symlink() or (path in there and not is_secret_name(path))
 
 
 def project_text(folder: Path, path: str, longest: int = SETTINGS) -> str:

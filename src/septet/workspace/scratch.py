@@ -22,7 +22,7 @@ from typing import BinaryIO
 from septet.common.secrets import is_secret_name, values_of
 from septet.domain.base import GIT, EntryKind, FileState, Manifest
 from septet.domain.files import WorkspaceDelta
-from septet.workspace.base import is_text_path, list_base, looks_secret, packed_files
+from septet.workspace.base import is_listed, list_base, looks_secret, packed_files
 from septet.workspace.files import MAX_FILE_BYTES, Workspace, make_folder, path_and_parents
 from septet.workspace.git import GitFolders, git_folders, open_git, repository_of
 from septet.workspace.listing import LEFT_ALONE, LIST, FolderEntry, FolderTexts, is_secret, matches_any
@@ -141,6 +141,8 @@ class Scratch:
         self.base = Workspace(home / "base")
         self.work = Workspace(home / "work")
         self.setup = home / "setup"
+        self.large = frozenset(one.path for one in manifest.entries if one.size > MAX_FILE_BYTES)
+        """Files that no version can hold. They are not copied but seen where they are, read-only."""
         self.stamps: dict[str, Stamp | None] = {}
         """What the files of the work that are the base's looked like when they were copied."""
         self._texts: dict[str, tuple[Stamp | None, str | None]] = {}
@@ -168,7 +170,7 @@ class Scratch:
         if self.has_base():
             return
         self._clear_base()
-        given = otherwise or {}
+        given = {**(otherwise or {}), **dict.fromkeys(self.large)}
         paths = (entry.path for entry in self.manifest.entries if entry.path not in given)
         copy_files(self.origin, self.base.root, paths)
         for path, entry in self.manifest.by_path().items() if given else ():
@@ -227,7 +229,7 @@ class Scratch:
         made = self._made_by_setup()
         shared = (name for name in SHARED if name in made or (self.origin / name).exists())
         unmasked = (path for path in self.manifest.masked if self._is_unmasked(path))
-        for path in dict.fromkeys([*self.manifest.unlisted, *unmasked, *shared]):
+        for path in dict.fromkeys([*self.manifest.unlisted, *unmasked, *self.large, *shared]):
             source = self.setup / path if path in made else self.origin / path
             name = path.rpartition("/")[2]
             masked = is_secret_name(path) and not self._is_unmasked(path)
@@ -382,7 +384,7 @@ class Scratch:
         changed = {
             path: file_state(self.origin, path)
             for path in sorted(known.union(tracked, listing.others))
-            if is_text_path(path)
+            if is_listed(path)
             and quick_look(self.origin / path) != quick_look(self.base.root / path)
             and (
                 path in known
@@ -390,12 +392,13 @@ class Scratch:
                 or not looks_secret(self.origin, path, self.manifest.secrets.harmless)
             )
             and (path in known or path not in masked)
+            and path not in self.large
         }
         return {path: one for path, one in changed.items() if one != file_state(self.base.root, path)}
 
     def hidden(self) -> set[str]:
-        """Hidden paths: git ignores them, now or when the chat began, or they look like secrets."""
-        known = {*self.manifest.unlisted, *self.manifest.masked}
+        """Hidden paths: git ignores them, now or when the chat began, or they look like secrets, or are too large."""
+        known = {*self.manifest.unlisted, *self.manifest.masked, *self.large}
         folders = self._git_folders()
         if folders is None:
             return known

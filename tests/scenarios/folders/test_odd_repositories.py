@@ -86,6 +86,12 @@ def named_pipe(project: Path) -> None:
     os.mkfifo(project / "pipe")
 
 
+def other_letters(project: Path) -> None:
+    if not (project / "Calc.py").exists():  # two files of one name here
+        (project / "Calc.py").write_text("def add():\n    pass\n")
+        commit(project)
+
+
 def commit(project: Path) -> None:
     git(project, "add", "-A")
     git(project, "commit", "-qm", "more")
@@ -100,6 +106,7 @@ ODD: Mapping[str, Callable[[Path], None]] = {
     "another owner": another_owner,
     "a merge that is under way": unmerged,
     "a named pipe": named_pipe,
+    "a file of the same name in other letters": other_letters,
 }
 
 
@@ -145,14 +152,30 @@ def test_inside_a_hook_of_another_repository_the_folder_counts(septet: Septet, t
     assert "septet" not in git(other, "branch", "-a")
 
 
+def test_git_that_refuses_a_folder_of_somebody_else_says_so(septet: Septet, tmp_path: Path) -> None:
+    project = repository(tmp_path / "mein Ordner ü $HOME", CALC)
+    another_owner(project)
+    done = mend(septet, project)
+    assert done.returncode == 0, done.stderr
+    septet("undo", "c")
+    refused = septet("deliver", "c", "--branch", environment=NAMED)
+    assert "dubious ownership" in refused.stderr
+    assert "safe.directory" in refused.stderr
+
+
 def test_a_branch_runs_no_hook(septet: Septet, tmp_path: Path) -> None:
     project = repository(tmp_path / "project", CALC)
     hook = fill(project, {".git/hooks/reference-transaction": f"#!/bin/sh\ntouch {tmp_path}/ran\n"})
     (hook / ".git/hooks/reference-transaction").chmod(0o755)
+    git(project, "config", "core.fsmonitor", ".git/hooks/reference-transaction")
     mend(septet, project)
     septet("undo", "c")
     assert septet("deliver", "c", "--branch", environment=NAMED).returncode == 0
     assert not (tmp_path / "ran").exists()
+    assert "delivered: calc.py" in septet("deliver", "c").stderr, (
+        "the folder does not have what the branch has"
+    )
+    assert (project / "calc.py").read_text() == MENDED
 
 
 def test_a_file_that_cannot_be_written_is_named_and_delivered_later(septet: Septet, tmp_path: Path) -> None:

@@ -315,7 +315,7 @@ def main() -> int:
     own_options = [
         "-c",
         str(SETTINGS),
-        f"--rootdir={folder}",
+        "--rootdir=.",  # pytest takes a `$` in it for a variable
         f"--confcutdir={folder}",
         "-p",
         "no:cacheprovider",
