@@ -2,13 +2,15 @@
 
 from hashlib import sha256
 
+import msgspec
 from team.states import chat, planned
 
-from septet.domain.events import Event, RunFinished, TurnOpened, VersionWritten
+from septet.domain.events import Event, PlanProposed, RunFinished, TurnOpened, VersionWritten
 from septet.domain.files import FileChange, FileRef, tree_of
+from septet.domain.plans import PictureExists, Plan, Requirement
 from septet.domain.runs import RunResult
 from septet.domain.state import State
-from septet.team.layouts import is_foreign, is_made_by_run, layout_of
+from septet.team.layouts import is_foreign, is_made_by_run, layout_of, products_of
 
 
 def digest(text: str) -> str:
@@ -82,3 +84,15 @@ def test_what_a_run_made_of_a_file_of_the_version_is_nobodys_edit() -> None:
     state = after(version(1, {"n.txt": "0"}), run(1, change("n.txt", "changed", "1")), run(1))
     assert not is_foreign(state, "n.txt", digest("1"))
     assert is_foreign(state, "n.txt", digest("2"))
+
+
+def test_what_checks_leave_is_no_product_unless_the_plan_names_it() -> None:
+    plan = Plan(items=(Requirement(id="P1", text="drawn", check=PictureExists(path="clock.png")),))
+    made = [change(path, "new", path) for path in ("scratch.db", "clock.png")]
+    state = after(
+        PlanProposed(plan=plan),
+        version(1, {"a.py": "a"}),
+        run(1, change("report.txt", "new", "by the run line")),
+        msgspec.structs.replace(run(1, *made), purpose="check", about="P1"),
+    )
+    assert set(products_of(state)) == {"report.txt", "clock.png"}
