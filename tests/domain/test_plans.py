@@ -285,3 +285,18 @@ def test_what_a_planner_says_of_a_wish_is_added_to_the_plan(reply: str, texts: l
 
 def test_words_without_a_requirement_are_no_answer_to_a_wish() -> None:
     assert isinstance(parse_amendment("Fine.", AGREED), Refusal)
+
+
+@pytest.mark.parametrize(
+    ("check", "text", "by"),
+    [
+        ("judged the README names it", "1. documented; the README names it", "reviewer"),
+        ("judged by the person: it looks calm", "1. documented; it looks calm", "person"),
+        ("`judged` (last resort)", "1. documented", "reviewer"),
+        ("judged: the reviewer sees a table", "1. documented; the reviewer sees a table", "reviewer"),
+    ],
+)
+def test_words_beside_judged_belong_to_the_requirement(check: str, text: str, by: str) -> None:
+    plan = parse_plan(f"1. documented\n   check: {check}\n")
+    assert isinstance(plan, Plan)
+    assert plan_text(plan) == f"{text}\n   check: judged {by}\n"
