@@ -70,3 +70,11 @@ def test_a_file_is_read_as_long_as_it_is_what_was_shown(folder: Path) -> None:
     (folder / "notes.txt").write_text("hello again\n")
     assert not call.has_read("notes.txt")
     assert not call_context(folder, replace(CALL, by="planner"), answered).has_read("notes.txt")
+
+
+def test_paths_that_programs_print_are_those_of_the_workspace(folder: Path) -> None:
+    call = call_context(folder)
+    folder_of_chat = call.project.project_path
+    assert call.inside(f"{folder_of_chat}/src/a.py") == "src/a.py"
+    assert call.inside(folder_of_chat) == ""
+    assert [call.inside(path) for path in ("src/a.py", "/etc/passwd")] == ["src/a.py", "/etc/passwd"]

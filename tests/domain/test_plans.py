@@ -318,3 +318,18 @@ def test_without_what_is_held_back_the_rest_of_a_plan_stays() -> None:
     )
     items = tuple(Requirement(id=f"P{n}", text="t", check=one) for n, one in enumerate((known, held), 1))
     assert without_held(Plan(items=items, run="python a.py")) == Plan(items=items[:1], run="python a.py")
+
+
+@pytest.mark.parametrize(
+    ("check", "text", "by"),
+    [
+        ("judged the README names it", "1. documented; the README names it", "reviewer"),
+        ("judged by the person: it looks calm", "1. documented; it looks calm", "person"),
+        ("`judged` (last resort)", "1. documented", "reviewer"),
+        ("judged: the reviewer sees a table", "1. documented; the reviewer sees a table", "reviewer"),
+    ],
+)
+def test_words_beside_judged_belong_to_the_requirement(check: str, text: str, by: str) -> None:
+    plan = parse_plan(f"1. documented\n   check: {check}\n")
+    assert isinstance(plan, Plan)
+    assert plan_text(plan) == f"{text}\n   check: judged {by}\n"

@@ -199,3 +199,20 @@ members:
   - {name: runner, role: runner}
   - {name: reviewer, role: reviewer, form: tools}
 """
+
+
+async def test_what_the_planner_was_answered_the_others_are_told(tmp_path: Path) -> None:
+    async def ask(asked: Question) -> str:
+        return "German, please"
+
+    told = "# What was asked and answered\n- the planner asks: In which language: English or German? → German, please"
+    model = write(
+        tmp_path / "script.yaml",
+        calls("planner", ASKED),
+        says("planner", PLAN),
+        calls("coder", *FILES, expect=told),
+        says("coder", "German it is."),
+        says("reviewer", "verdict: accept", expect=told),
+    )
+    events = await play(tmp_path, model, present(ask))
+    assert [event.reason for event in events if isinstance(event, ChatEnded)] == ["done"]

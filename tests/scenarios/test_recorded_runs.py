@@ -223,13 +223,15 @@ def lines_changed(said: str) -> int:
 
 
 MANNERS = ("honest", "sloppy", "impatient")
-MOST_REQUESTS, MOST_ASKED = 10, 150_000
+MOST_REQUESTS, MOST_ASKED, WISH_ASKED = 10, 150_000, 100_000
 LEAST_SHARED = 0.8
 """Of each request from a role's third one on: what the request before it had told already."""
 IN_WORDS = ("table", "sloppy")
 """The one whose replies are text only."""
-WORDY = ("shopping", "sloppy")
-"""The one that writes both files in its second answer: half of its third request is what it said itself."""
+WORDY = {("shopping", "sloppy"), ("bookmarks", "sloppy"), ("bookmarks", "honest")}
+"""Those whose third request or a later one is in large part what the model has just said itself, in one long answer."""
+CONTINUED = ("bookmarks", "sloppy")
+"""The one whose first version was cut: its two parts are one answer in every later request."""
 CSV = "n,v\na|b,10\nc,9\n"
 TABLE = "| n    |    v |\n| ---- | ---: |\n| c    |    9 |\n| a\\|b |   10 |\n"
 SHOW = "from durations import show; print(show(3661), show(86401), show(0), show(-60), show(7200))"
@@ -262,6 +264,26 @@ print("milk" in shown, "Ana" in shown, "milk" in cleared, "eggs" in cleared)
 """
 
 
+MARKS = """
+import contextlib, io
+from bookmarks import main
+def said(*words, db="../m.db"):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        code = main(["--db", db, *words])
+    return code, out.getvalue()
+said("add", "https://one.org/?a=1&b=2", "One & <two>", "--notes", "100% sure", "--tag", "x", "--tag", "y")
+said("add", "https://two.org", "Two")
+said("add", "https://three.org", "Three", "--tag", "x")
+said("delete", "2")
+print(said("delete", "2")[0], "one.org" in said("search", "TWO", "0%")[1], "two.org" in said("list")[1])
+for file in ("../m.json", "../m.html"):
+    said("export", file)
+    said("import", file, db=f"{file}.db")
+    listed = said("list", "--tag", "y", db=f"{file}.db")[1]
+    print(all(part in listed for part in ("One & <two>", "?a=1&b=2", "100% sure", "#x #y")), "three" in listed)
+"""
+
+
 def printed(folder: Path, *arguments: str) -> tuple[int, str]:
     environment = {**os.environ, "NOTES_FILE": str(folder.parent / "notes.json")}
     line = [sys.executable, "-B", *arguments]
@@ -279,6 +301,9 @@ def works(goal: str, folder: Path) -> bool:
         return printed(folder, "-c", NOTES) == (0, "\n".join([*lines, ""]))
     if goal == "shopping":
         return printed(folder, "-c", LIST) == (0, "True True False True\n")
+    if goal == "bookmarks":
+        left = {path.name for path in folder.iterdir()} & {"a.db", "t.db", "u.db", "o.json"}
+        return not left and printed(folder, "-c", MARKS) == (0, "2 True False\nTrue False\nTrue False\n")
     (program,) = {"csvtable.py", "md_table.py", "csv2md.py"} & {path.name for path in folder.iterdir()}
     (folder.parent / "a.csv").write_text(CSV)
     good = printed(folder, program, "../a.csv", "--sort", "v")
@@ -287,7 +312,10 @@ def works(goal: str, folder: Path) -> bool:
 
 @pytest.mark.parametrize(
     ("goal", "kind"),
-    sampled([(goal, kind) for kind in MANNERS for goal in ("bug", "feature", "table", "shopping")], every=5),
+    sampled(
+        [(goal, kind) for kind in MANNERS for goal in ("bug", "feature", "table", "shopping", "bookmarks")],
+        every=5,
+    ),
 )
 async def test_honest_sloppy_and_impatient_models_end_right(tmp_path: Path, goal: str, kind: str) -> None:
     played = msgspec.yaml.decode((SCRIPTS / "played" / f"{goal}.yaml").read_bytes(), type=PlayedGoal)
@@ -298,11 +326,11 @@ async def test_honest_sloppy_and_impatient_models_end_right(tmp_path: Path, goal
     assert run.endings == ["done", "done"] if played.wish else ["done"]
     assert works(goal, project)
     assert len(run.seen) == len(turns) <= MOST_REQUESTS
-    assert run.asked <= MOST_ASKED
+    assert run.asked <= MOST_ASKED + (WISH_ASKED if played.wish else 0)
     assert min(shared_parts(run.seen), default=1.0) >= (
-        LEAST_SHARED if (goal, kind) != WORDY else LEAST_SHARED - 0.3
+        LEAST_SHARED if (goal, kind) not in WORDY else LEAST_SHARED - 0.3
     )
-    assert (goal, kind) == IN_WORDS or only_added_to(run.seen)
+    assert (goal, kind) in {IN_WORDS, CONTINUED} or only_added_to(run.seen)
     assert all(answered <= 2 * changed + 12 for answered, changed in run.longest)
 
 

@@ -116,7 +116,7 @@ def test_a_project_is_small_up_to_its_limit(size: int, is_whole: bool) -> None:
 
 
 def test_of_a_large_project_the_code_is_shown_that_the_situation_is_about() -> None:
-    filler = "x = 1\n" * 10_000
+    filler = "x = 1\n" * 4_000
     sources = {
         "pkg/deep/near.py": "import pkg.deep.far\n",
         "pkg/deep/far.py": "def far(): ...\n",

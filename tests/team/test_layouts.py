@@ -5,8 +5,17 @@ from hashlib import sha256
 from msgspec.structs import replace
 from team.states import chat, planned
 
-from septet.domain.events import BaseSurveyed, Event, RunFinished, SnapshotTaken, TurnOpened, VersionWritten
+from septet.domain.events import (
+    BaseSurveyed,
+    Event,
+    PlanProposed,
+    RunFinished,
+    SnapshotTaken,
+    TurnOpened,
+    VersionWritten,
+)
 from septet.domain.files import FileChange, FileRef, WorkspaceDelta, tree_of
+from septet.domain.plans import PictureExists, Plan, Requirement
 from septet.domain.runs import RunResult
 from septet.domain.state import State
 from septet.team.layouts import (
@@ -15,6 +24,7 @@ from septet.team.layouts import (
     is_foreign,
     is_made_by_run,
     layout_of,
+    products_of,
     workspace_delta,
 )
 
@@ -120,3 +130,15 @@ def test_the_first_snapshot_is_that_of_the_beginning() -> None:
     first, second = (SnapshotTaken(number=number, manifest="m", entries=0) for number in (1, 2))
     assert first_snapshot(chat([first, second])) == first
     assert first_snapshot(chat([])) is None
+
+
+def test_what_checks_leave_is_no_product_unless_the_plan_names_it() -> None:
+    plan = Plan(items=(Requirement(id="P1", text="drawn", check=PictureExists(path="clock.png")),))
+    made = [change(path, "new", path) for path in ("scratch.db", "clock.png")]
+    state = after(
+        PlanProposed(plan=plan),
+        version(1, {"a.py": "a"}),
+        run(1, change("report.txt", "new", "by the run line")),
+        replace(run(1, *made), purpose="check", about="P1"),
+    )
+    assert set(products_of(state)) == {"report.txt", "clock.png"}

@@ -189,3 +189,35 @@ def test_the_worst_findings_come_first_and_five_are_kept() -> None:
         ("F4", "charlie"),
         ("F5", "delta"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("It has tags now. F1: fixed, the mark is gone. F2: refused, by the plan", ["fixed", "refused"]),
+        ("All green. F1 and F2 are fixed.", ["fixed", "fixed"]),
+        ("F1 is not fixed yet, F2: fixed", ["unanswered", "fixed"]),
+    ],
+)
+def test_answers_to_findings_may_stand_anywhere_in_the_words(text: str, said: list[str]) -> None:
+    findings = tuple(Finding(id=f"F{number}", text="x") for number in (1, 2))
+    review = ReviewGiven(version=1, tree="", verdict="revise", findings=findings)
+    assert [one.answer for one in answers_to(review, text)] == said
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("LGTM, verdict: accept", "accept"),
+        ("My final verdict is **accept**.", "accept"),
+        ("It works; the verdict: revise\n- [must] P1 (a.py:1): it adds only two", "revise"),
+    ],
+)
+def test_a_verdict_may_be_a_clause(text: str, verdict: str) -> None:
+    read = parse_review(text)
+    assert isinstance(read, ParsedReview)
+    assert read.verdict == verdict
+
+
+def test_what_is_no_verdict_is_none() -> None:
+    assert isinstance(parse_review("I cannot give the verdict accept here, the tests are red"), Refusal)

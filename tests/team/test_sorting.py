@@ -1,6 +1,9 @@
 """A small model's reply sorted into a module and its tests."""
 
 import ast
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -263,3 +266,27 @@ def test_only_values_that_bare_asserts_use_go_into_the_test_file() -> None:
     assert "n = 4" in test
     assert "m = 5" not in test
     assert "print(n)" not in test
+
+
+def test_asserts_below_the_block_are_tests() -> None:
+    below = "Tests:\nassert f(1) == 2\nassert correctness\nassert that it is right\n"
+    reply = fenced("def f(n):\n    return n + 1") + f"\n{below}"
+    assert read_reply(reply, ("f",)).asserts == ("f(1) == 2",)
+
+
+def test_asserts_in_a_loop_are_a_test() -> None:
+    reply = "def f(n):\n    return n + 1\nfor a, b in [(1, 2), (2, 3)]:\n    assert f(a) == b\n"
+    read = read_reply(reply, ("f",), "plus")
+    assert "for" not in read.module
+    assert "    for a, b in [(1, 2), (2, 3)]:\n        assert f(a) == b" in read.tests
+
+
+def test_a_wanted_function_that_is_called_like_a_test_is_none(tmp_path: Path) -> None:
+    reply = "def test_prime(n):\n    return n > 1\n\nassert test_prime(3)\n"
+    files = sorted_files(reply, "prime.py", "test_prime_py.py", ("test_prime",))
+    assert not isinstance(files, Refusal)
+    for file in files:
+        (tmp_path / file.path).write_text(file.text)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "1 passed" in ran.stdout.splitlines()[-1]

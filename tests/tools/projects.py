@@ -45,6 +45,9 @@ class ProjectContext:
     def texts(self) -> Mapping[str, str]:
         return files(self.project)
 
+    def inside(self, path: str) -> str:
+        return path.removeprefix(f"{self.root}/")
+
     def exists(self, path: str) -> bool:
         return path in self.texts
 

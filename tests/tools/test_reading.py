@@ -368,3 +368,18 @@ def test_a_large_file_or_an_unknown_language_has_no_grammar(monkeypatch: pytest.
     assert syntax_definitions("a.js", text, nested=False) == ["1 function f()"]
     assert syntax_definitions("a.js", text + " ", nested=False) is None
     assert syntax_definitions("a.unknown", text, nested=False) is None
+
+
+async def test_a_wrong_call_is_told_which_arguments_there_are(folder: FolderContext) -> None:
+    said = await TOOLS["read"].use(folder, '{"file_path": "README.md", "limit": 3}')
+    assert isinstance(said, Refusal)
+    assert said.reason.endswith("unknown field `file_path`; its arguments are path (needed), start and end")
+
+
+async def test_whole_paths_of_the_workspace_are_taken(folder: FolderContext) -> None:
+    assert "hour by hour" in (await told(folder, "read", path=f"{folder.root}/README.md")).text
+    assert (
+        "README.md:2" in (await told(folder, "search", pattern="by", folder=f"{folder.root}/README.md")).text
+    )
+    assert (await told(folder, "list_files", folder=f"{folder.root}/src")).text == "src/clock.py\nsrc/page.ts"
+    assert isinstance(await TOOLS["read"].use(folder, '{"path": "/etc/passwd"}'), Refusal)

@@ -45,7 +45,14 @@ from septet.team.baseline import (
     tests_command,
 )
 from septet.team.controls import MUTANTS, REACHED, only_reached
-from septet.team.layouts import first_snapshot, layout_of, workspace_delta
+from septet.team.layouts import (
+    first_snapshot,
+    layout_of,
+    made_by_run,
+    named_products,
+    traces_of,
+    workspace_delta,
+)
 from septet.team.suite_runners import parse_suite_output, reporting_command, script_of_package
 from septet.workspace.files import Workspace, in_thread, make_folder, path_and_parents
 from septet.workspace.listing import is_secret
@@ -211,6 +218,14 @@ class RunContext:
             await in_thread(lambda path=path: self.remove(path, traces[path]))
         await self.put_back({path: digest for path, digest in made.items() if digest})
 
+    async def keep_named_traces(self, state: State) -> None:
+        """In the end only those files of tests and checks stay that the plan names: others are nobody's product."""
+        await self.remove_traces(state)
+        traces = traces_of(state)
+        await self.put_back(
+            {path: traces[path] for path in named_products(state) & traces.keys() if traces[path]}
+        )
+
     def remove(self, path: str, digest: str) -> None:
         if self.scratch is not None:
             self.scratch.remove(path)
@@ -300,29 +315,6 @@ class RunContext:
 def known_text(state: State) -> str:
     """What the team has been told by the person and the plan."""
     return f"{state.goal}\n{plan_text(state.plan.current) if state.plan.current else ''}"
-
-
-def made_by_run(state: State) -> dict[str, str]:
-    """Digests of the files that the plan's run created or changed, without the version's own files."""
-    own = {file.path for file in state.work.files}
-    runs = [run for run in state.work.runs if run.purpose == "run"]
-    changes = [
-        one for run in runs for one in run.result.changes if one.kind != "deleted" and one.path not in own
-    ]
-    return {one.path: one.sha256 for one in changes}
-
-
-def traces_of(state: State) -> dict[str, str]:
-    """Paths that tests and checks created and that still exist, with digests; folders and links have none."""
-    found: dict[str, str] = {}
-    for run in state.work.runs:
-        if run.purpose in ("tests", "check"):
-            found |= {one.path: one.sha256 for one in run.result.changes if one.kind == "new"}
-            found |= dict.fromkeys(run.result.others, "")
-            for one in run.result.changes:
-                if one.kind == "deleted":
-                    found.pop(one.path, None)
-    return {path: digest for path, digest in found.items() if path not in made_by_run(state)}
 
 
 def suite_limits(state: State) -> Limits:

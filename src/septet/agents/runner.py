@@ -10,7 +10,7 @@ from septet.agents.control_folders import (
 )
 from septet.agents.records import Rehearsal
 from septet.agents.replies import sources
-from septet.agents.run_context import RunContext, check_for, mount_over_origin, suite_limits, traces_of
+from septet.agents.run_context import RunContext, check_for, mount_over_origin, suite_limits
 from septet.domain.events import (
     PackagesDecided,
     PackagesInstalled,
@@ -146,7 +146,7 @@ async def run_and_check(
     controls = possible_controls(await program_of(state, run_context.blobs, run_context.scratch))
     while (planned := next_run(state, controls, whole=whole)) is not None:
         state = await one_run(name, state, record, run_context, planned)
-    await run_context.put_back({path: digest for path, digest in traces_of(state).items() if digest})
+    await run_context.keep_named_traces(state)
     for item in state.plan.items:
         if item.id not in state.work.evidence and not isinstance(item.check, Judged):
             state = await record(await find_evidence(state, item, run_context))

@@ -1,5 +1,6 @@
 """The context of a tool call: the newest files with the turn's edits, the requested changes, and the sandbox."""
 
+import os
 import shlex
 from collections.abc import Mapping
 from hashlib import sha256
@@ -106,6 +107,13 @@ class CallContext:
 
     def write(self, path: str, text: str | None) -> None:
         self.wished[path] = text
+
+    def inside(self, path: str) -> str:
+        named = self._edited.workspace
+        for folder in (named, os.path.realpath(named)):
+            if folder and f"{path}/".startswith(f"{folder}/"):
+                return path[len(folder) :].strip("/")
+        return path
 
     def exists(self, path: str) -> bool:
         return path in self.texts.known or (path_problem(path) is None and bool(self._content(path)))

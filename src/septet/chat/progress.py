@@ -41,6 +41,8 @@ from septet.ways.assistant.policy import answer_words
 
 MODES = {"": "", "screen": " (on a screen)", "server": " (asked as a server)", "cell": " (in the kernel)"}
 Words = tuple[str, str]
+MOST_NAMED = 8
+"""Files of a version that are named in its line."""
 
 
 def event_line(before: Plan | None, state: State, event: Event, verbose: bool = False) -> Words:
@@ -150,7 +152,9 @@ def plan_changes(old: Plan, new: Plan) -> str:
 
 
 def version_line(event: VersionWritten) -> Words:
-    files = ", ".join(file.path for file in event.files)
+    names = [file.path for file in event.files]
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    files = ", ".join(names[:MOST_NAMED]) + more
     who = "person" if event.found else "coder"
     return who, f"version {event.number}: {files}" + (f"\n{event.note}" if event.note else "")
 

@@ -23,6 +23,7 @@ from septet.team.evidence import (
     shortcomings,
     tests_outcome,
 )
+from septet.team.layouts import products_of
 from septet.team.questions import Question, open_ask, question
 from septet.ways.endings import FINISHED, ending
 from septet.ways.table import way_of
@@ -456,5 +457,5 @@ def runs_line(state: State) -> str:
 
 
 def artefacts_line(state: State) -> str:
-    made = sorted(path for path in state.work.artefacts if not path.startswith("."))
+    made = sorted(path for path in products_of(state) if not path.startswith("."))
     return f"made: {', '.join(made)}" if made else ""

@@ -448,6 +448,8 @@ class PlanDraft:
         check, newest = parse_check(plain), self.items[-1]
         if isinstance(check, Refusal):
             return check
+        if isinstance(check, Judged) and (words := judged_what(plain)):
+            newest = replace(newest, text=f"{newest.text}; {words}")
         if self._checked:
             self._begin(newest.text, check)
         else:
@@ -461,6 +463,18 @@ class PlanDraft:
         words = BOLD.sub(r"\1", BULLET.sub("", line).strip())
         self.items[-1] = replace(newest, text=f"{newest.text}{joint}{words}")
         self._adjacent = True
+
+
+JUDGE = re.compile(
+    r"\W*judged\b`*(?:\W*(?:by\s+)?(?:the\s+)?(?P<by>reviewer|person)\b(?=\W*(?:[:,;.)]|$)))?"
+    r"(?:\W*last resort\b)?[\s:,;.)]*",
+    re.IGNORECASE,
+)
+
+
+def judged_what(check: str) -> str:
+    """What a planner writes after `judged` says what is wanted: it belongs to the requirement."""
+    return JUDGE.sub("", check, count=1).strip()
 
 
 def plain_title(found: re.Match[str]) -> str:
@@ -493,10 +507,11 @@ def parse_check(text: str) -> Check | Refusal:
     """Parse what follows `check:`."""
     word, _, rest = without_backticks(text).partition(" ")
     first, _, prints = (without_backticks(part) for part in rest.partition(" => "))
-    kind, rest = word.lower(), without_backticks(rest)
+    kind, rest = word.strip("`:,").lower(), without_backticks(rest)
     match kind:
         case "judged":
-            return Judged(by="person" if rest.lower() == "person" else "reviewer")
+            by = JUDGE.match(text)
+            return Judged(by="person" if by and (by["by"] or "").lower() == "person" else "reviewer")
         case "window":
             return ShowsWindow()
         case "serves" if first.startswith("/"):

@@ -42,9 +42,9 @@ ALIASES = {
     "file_tree": "filetree",
     "code": "project_code_formatted",
 }
-SMALL_PROJECT = 160_000
+SMALL_PROJECT = 48_000
 """Characters of code that are all in the prompt."""
-MAX_CODE_LENGTH = 64_000
+MAX_CODE_LENGTH = 24_000
 """Characters of a larger project's code up to which files are added that only the output of a run names."""
 MAX_PATHS = 1_000
 """Paths in a prompt."""

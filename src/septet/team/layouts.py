@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from septet.domain.events import SnapshotTaken
 from septet.domain.files import FileRef, Layout, WorkspaceDelta, is_expected
+from septet.domain.plans import FileExists, PictureExists
 from septet.domain.state import State
 
 
@@ -73,3 +74,38 @@ def is_foreign(state: State, path: str, digest: str) -> bool:
     """Whether the content at the path is the person's: the team does not expect it and no run created it."""
     known = is_expected(state.work.expected_digests, path, digest) or is_made_by_run(state, path, digest)
     return bool(digest) and not known
+
+
+def made_by_run(state: State) -> dict[str, str]:
+    """Digests of the files that the plan's run created or changed, without the version's own files."""
+    own = {file.path for file in state.work.files}
+    runs = [run for run in state.work.runs if run.purpose == "run"]
+    changes = [
+        one for run in runs for one in run.result.changes if one.kind != "deleted" and one.path not in own
+    ]
+    return {one.path: one.sha256 for one in changes}
+
+
+def traces_of(state: State) -> dict[str, str]:
+    """Paths that tests and checks created and that still exist, with digests; folders and links have none."""
+    found: dict[str, str] = {}
+    for run in state.work.runs:
+        if run.purpose in ("tests", "check"):
+            found |= {one.path: one.sha256 for one in run.result.changes if one.kind == "new"}
+            found |= dict.fromkeys(run.result.others, "")
+            for one in run.result.changes:
+                if one.kind == "deleted":
+                    found.pop(one.path, None)
+    return {path: digest for path, digest in found.items() if path not in made_by_run(state)}
+
+
+def named_products(state: State) -> frozenset[str]:
+    """Files that the plan says are to be made."""
+    checks = (item.check for item in state.plan.items)
+    return frozenset(check.path for check in checks if isinstance(check, FileExists | PictureExists))
+
+
+def products_of(state: State) -> dict[str, str]:
+    """What the newest version's runs made and is to stay: by the plan's run, or named by the plan."""
+    left = traces_of(state).keys() - named_products(state)
+    return {path: digest for path, digest in state.work.artefacts.items() if path not in left}

@@ -10,11 +10,12 @@ from septet.domain.state import State
 from septet.team.baseline import tests_of
 from septet.team.evidence import evidence_report, regressions, shortcomings
 
+SAID = r"(?:(?:my|the|final|overall|so)\W+)*verdict\W+(?:is\W+)?(accept|revise)"
 VERDICT = re.compile(
-    r"^\W*verdict\W+(accept|revise)|[.!?]\W+verdict\W+(accept|revise)\W*$|\A\W*(accept|revise)(?:d|ed)?\W*$",
+    rf"^\W*{SAID}|[.!?,;]\W+{SAID}(?:d|ed)?\W*$|\A\W*(accept|revise)(?:d|ed)?\W*$",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A line or sentence of its own, or the one word that a reply begins with."""
+"""A line, sentence or clause of its own, or the one word that a reply begins with."""
 AGREED = re.compile(
     r"\A\W*(?:ok(?:ay)?|lgtm|(?:all |looks )?fine|looks good(?: to me)?|approved?|accepted)\W*\Z",
     re.IGNORECASE,
@@ -29,8 +30,11 @@ FINDING = re.compile(
 )
 """A bullet with a severity, as the prompt asks for it and `review_text` prints it; the text may span several lines."""
 ANSWER = re.compile(
-    r"^\W*(?P<finding>F\d+)\W+(?P<answer>fixed|refused)\b\W*(?P<reason>.*)$", re.IGNORECASE | re.MULTILINE
+    r"\b(?P<findings>F\d+(?:(?:\s*,\s*|\s+and\s+)F\d+)*)\W+(?:(?:is|are|was|were)\s+)?(?P<answer>fixed|refused)\b\W*"
+    r"(?P<reason>.*?)\s*(?=\bF\d+\W+(?:fixed|refused)\b|$)",
+    re.IGNORECASE | re.MULTILINE,
 )
+FINDING_ID = re.compile(r"F\d+", re.IGNORECASE)
 MAX_FINDINGS = 5
 SIMILARITY = 0.5
 SEVERITIES: tuple[Severity, ...] = ("must", "should", "nice")
@@ -142,7 +146,8 @@ def judge_review(state: State, read: ParsedReview) -> tuple[Verdict, str]:
 
 def answers_to(review: ReviewGiven | None, *replies: str) -> tuple[FindingAnswer, ...]:
     """What the coder's replies say to each finding of the review; the last word on one counts."""
-    said = {match["finding"].upper(): match for text in replies for match in ANSWER.finditer(text)}
+    found = [match for text in replies for match in ANSWER.finditer(text)]
+    said = {one.upper(): match for match in found for one in FINDING_ID.findall(match["findings"])}
     answers: list[FindingAnswer] = []
     for one in review.findings if review else ():
         match = said.get(one.id)

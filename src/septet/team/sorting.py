@@ -46,8 +46,19 @@ def statements_of(reply: str) -> tuple[list[Statement], list[str]]:
     If the blocks have none, the whole reply is tried: its only fence may be the closing one.
     """
     blocks = forgiving_blocks(reply)
-    found = statements_in([block for block in blocks if block.language in LANGUAGES] or blocks)
-    return found if found[0] else statements_in([Block(language="", path="", text=reply.replace("```", ""))])
+    found, lost = statements_in([block for block in blocks if block.language in LANGUAGES] or blocks)
+    if found:
+        return [*found, *asserts_outside(reply, blocks)], lost
+    return statements_in([Block(language="", path="", text=reply.replace("```", ""))])
+
+
+def asserts_outside(reply: str, blocks: Sequence[Block]) -> Iterator[Statement]:
+    """Asserts between or below the blocks, one on a line."""
+    inside = {line for block in blocks for line in block.text.split("\n")}
+    for line in reply.split("\n"):
+        body = parse_statements(line) if line.startswith("assert ") and line not in inside else None
+        if body and isinstance(body[0], ast.Assert) and not isinstance(body[0].test, ast.Name | ast.Constant):
+            yield Statement(node=body[0], text=line, block=len(blocks))
 
 
 def statements_in(blocks: Sequence[Block]) -> tuple[list[Statement], list[str]]:
@@ -225,7 +236,7 @@ def sorted_files(
     if reading.cause:
         lacking = f"{', '.join(wanted)} is not defined; define what the goal asks for under that name"
         return Refusal(reason=REASONS.get(reading.cause, lacking))
-    checks = reading.tests or test_module(module, (), [test_statement(one) for one in stated])
+    checks = reading.tests or test_module(module, (), [test_statement(one) for one in stated], wanted)
     if not checks:
         return Refusal(reason="its tests did not come; after the module, send a few asserts that test it")
     return (CodeFile(path=program, text=reading.module), CodeFile(path=tests, text=checks))
@@ -244,7 +255,7 @@ def read_reply(reply: str, wanted: Sequence[str] = (), module: str = "") -> Sort
     cause = cause_of(code, wanted, lost)
     asserts = tuple(dict.fromkeys(conditions(one.node for one in (*parts.asserts, *parts.tests))))
     return SortedReply(
-        module="" if cause else code, tests=tests_text(parts, module), asserts=asserts, cause=cause
+        module="" if cause else code, tests=tests_text(parts, module, wanted), asserts=asserts, cause=cause
     )
 
 
@@ -351,8 +362,10 @@ def statement_kind(node: ast.stmt, wanted: frozenset[str], own: frozenset[str], 
         case _:
             if runs_tests(node, wanted):
                 return "drop"
-            holds = any(isinstance(one, Definition | ast.Import | ast.ImportFrom) for one in ast.walk(node))
-            return "module" if holds else "action"
+            parts = list(ast.walk(node))
+            if any(isinstance(one, Definition | ast.Import | ast.ImportFrom) for one in parts):
+                return "module"
+            return "assert" if any(isinstance(one, ast.Assert) for one in parts) else "action"
 
 
 def is_test_name(name: str) -> bool:
@@ -452,7 +465,7 @@ def top_names(node: ast.stmt) -> set[str]:
     return {node.name} if isinstance(node, Definition) else bound_names(node)
 
 
-def tests_text(parts: SortedStatements, module: str) -> str:
+def tests_text(parts: SortedStatements, module: str, wanted: Sequence[str]) -> str:
     """The test file; statements that bind names for bare asserts come before them."""
     checks = [ast.unparse(one.node) for one in parts.asserts]
     used = set[str]().union(*(used_names(one.node) for one in parts.asserts))
@@ -463,18 +476,25 @@ def tests_text(parts: SortedStatements, module: str) -> str:
     ]
     has_tests = any(isinstance(one.node, Definition) for one in parts.tests)
     return (
-        test_module(module, [*(one.text for one in parts.tests), *needed], checks)
+        test_module(module, [*(one.text for one in parts.tests), *needed], checks, wanted)
         if has_tests or checks
         else ""
     )
 
 
-def test_module(module: str, texts: Sequence[str], asserts: Sequence[str]) -> str:
-    """A test file for the module: the texts unchanged, and a test function for each assert."""
+def test_module(module: str, texts: Sequence[str], asserts: Sequence[str], wanted: Iterable[str]) -> str:
+    """A test file for the module: the texts unchanged, and a test function for each assert.
+
+    A function of the module that is called `test_…` because the goal says so is no test of it.
+    """
     if not texts and not asserts:
         return ""
-    stated = [f"def test_stated_{number}():\n    {one}" for number, one in enumerate(asserts, start=1)]
-    body = "\n\n\n".join([*texts, *stated])
+    stated = [
+        f"def test_stated_{number}():\n{textwrap.indent(one, '    ')}"
+        for number, one in enumerate(asserts, start=1)
+    ]
+    no_tests = "\n".join(f"{name}.__test__ = False" for name in wanted if is_test_name(name))
+    body = "\n\n\n".join([*([no_tests] if no_tests else []), *texts, *stated])
     tree = ast.Module(body=parse_statements(body) or [], type_ignores=[])
     private = sorted(
         name for name in used_names(tree) - bound_names(tree) if name.startswith("_") and name[1:2] != "_"
@@ -486,7 +506,7 @@ def test_module(module: str, texts: Sequence[str], asserts: Sequence[str]) -> st
 def test_statement(example: StatedExample) -> str:
     """The statement that tests an example."""
     if example.raises:
-        return f"with pytest.raises({example.raises}):\n        {example.call}"
+        return f"with pytest.raises({example.raises}):\n    {example.call}"
     return f"assert {condition_of(example)}"
 
 

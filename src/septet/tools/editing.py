@@ -37,7 +37,7 @@ def edit(
     """Replace pieces of text files that exist. If one of the edits does not fit, none of them is made."""
     after: dict[str, str] = {}
     for number, one in enumerate(edits, start=1):
-        path = file_path(one.path)
+        path = file_path(context, one.path)
         text = after.get(path, context.texts.get(path))
         if text is None:
             return unreadable_file(context, path)
@@ -75,7 +75,7 @@ def write(
     text: Annotated[str, Meta(description="The whole content of the file, nothing left out.")],
 ) -> ToolResult | Refusal:
     """Write a whole file: a new one, or one that you have read whole. For small changes use edit."""
-    path = file_path(path)
+    path = file_path(context, path)
     if path not in context.texts and (trouble := path_problem(path, context.texts)):
         return trouble
     if context.exists(path) and not context.has_read(path):
@@ -94,7 +94,7 @@ def delete(
     context: ToolContext, paths: Annotated[tuple[FilePath, ...], Meta(min_length=1)]
 ) -> ToolResult | Refusal:
     """Delete files of the workspace. If one of them is not there, none is deleted."""
-    paths = tuple(map(file_path, paths))
+    paths = tuple(file_path(context, path) for path in paths)
     missing = [path for path in paths if path not in context.texts]
     if missing:
         return unreadable_file(context, missing[0])

@@ -45,25 +45,26 @@ def list_files(
     paths = [path for path in paths_in(context, folder) if not pattern or matches_glob(path, pattern)]
     if not paths:
         return Refusal(reason=f"no file in '{folder or '.'}'" + (f" is like '{pattern}'" if pattern else ""))
-    shown = paths if len(paths) <= MOST_LISTED else grouped(paths, folder)[:MOST_LISTED]
+    inside = folder_path(context, folder)
+    shown = paths if len(paths) <= MOST_LISTED else grouped(paths, inside)[:MOST_LISTED]
     summary = f"list {folder or '.'}{f' {pattern}' if pattern else ''} → {pluralize(len(paths), 'file')}"
     return ToolResult(text="\n".join(shown), summary=summary)
 
 
 def paths_in(context: ToolContext, folder: str) -> list[str]:
     """The paths below a folder, or the path itself if it is a file."""
-    inside = folder_path(folder)
+    inside = folder_path(context, folder)
     return sorted(path for path in context.texts if not inside or f"{path}/".startswith(f"{inside}/"))
 
 
-def file_path(path: str) -> str:
-    """The path as the workspace knows it: models write `./` before it."""
-    return path.strip().removeprefix("./")
+def file_path(context: ToolContext, path: str) -> str:
+    """The path as the workspace knows it: models write `./` before it, or the whole path that a program printed."""
+    return context.inside(path.strip().removeprefix("./"))
 
 
-def folder_path(folder: str) -> str:
+def folder_path(context: ToolContext, folder: str) -> str:
     """The folder without a leading `./` and trailing slashes; empty for the whole workspace."""
-    path = file_path(folder).rstrip("/")
+    path = file_path(context, folder).rstrip("/")
     return "" if path == "." else path
 
 
@@ -73,7 +74,7 @@ def matches_glob(path: str, pattern: str) -> bool:
 
 def grouped(paths: Iterable[str], folder: str) -> list[str]:
     """The files of the folder, and each subfolder with its number of files."""
-    prefix = f"{folder_path(folder)}/" if folder_path(folder) else ""
+    prefix = f"{folder}/" if folder else ""
     firsts = Counter(
         prefix + rest.partition("/")[0] + ("/" if "/" in rest else "")
         for rest in (path.removeprefix(prefix) for path in paths)
@@ -95,7 +96,8 @@ async def search(
     neighbours with their numbers, so that it need not be read again.
     """
     paths = {path for path in paths_in(context, folder) if not files or matches_glob(path, files)}
-    found = await in_thread(lambda: matching_lines(context.root, pattern, folder, sorted(paths)))
+    where = folder_path(context, folder)
+    found = await in_thread(lambda: matching_lines(context.root, pattern, where, sorted(paths)))
     if isinstance(found, Refusal):
         return found
     matches = list(readable_matches(context, found, paths))
@@ -166,9 +168,8 @@ def matching_lines(
     if not root.is_dir() or not paths:
         return []
     ripgrep = which("rg")
-    where = folder_path(folder)
     options = ("--no-config", "--no-messages", "--hidden", "-nH", "--null", "--no-heading", "--color=never")
-    commands = [[ripgrep, *options, "--sort=path", "-e", pattern, "--", f"./{where}"]] if ripgrep else []
+    commands = [[ripgrep, *options, "--sort=path", "-e", pattern, "--", f"./{folder}"]] if ripgrep else []
     given = "\0".join([pattern, *paths]).encode(errors="surrogateescape")
     for command in [*commands, [sys.executable, "-I", "-c", SEARCHER]]:
         try:
@@ -254,7 +255,7 @@ def read(
     end: Annotated[int, Meta(description="The last line; 0 for as many as fit.", ge=0)] = 0,
 ) -> ToolResult | Refusal:
     """Read a text file, or some of its lines. Each line comes with its number and a tab before it."""
-    path = file_path(path)
+    path = file_path(context, path)
     text = context.texts.get(path)
     if text is None:
         return unreadable_file(context, path)

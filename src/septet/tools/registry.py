@@ -28,6 +28,7 @@ from typing import Protocol, Self, TypeVar, get_type_hints, overload, runtime_ch
 import msgspec
 
 from septet.common.entry_points import plugins
+from septet.common.text import join_words
 from septet.common.values import Value
 from septet.domain.messages import ToolOffer
 from septet.domain.plans import Refusal
@@ -55,6 +56,10 @@ class ToolContext(Protocol):
     @property
     def project(self) -> Context:
         """The program so far, as actions see it."""
+        ...
+
+    def inside(self, path: str) -> str:
+        """The path from the workspace's folder on: programs, and models after them, name whole ones."""
         ...
 
     def exists(self, path: str) -> bool:
@@ -202,7 +207,7 @@ def tool_of_class(made: type[ToolClass], repeatable: bool = True, roles: Iterabl
         try:
             wanted = read(arguments or "{}")
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            return misfit(name, shorten_fault(error))
+            return misfit(name, shorten_fault(error), parameters)
         return spoken(await completed(wanted.use(context)))
 
     return Tool(name, description, parameters, call, repeatable, roles=tuple(roles))
@@ -237,17 +242,18 @@ def tool_of_function(
         raise BadConfig(f"the tool '{name}' has no docstring", "say there what it does")
     form, is_action = arguments_form(function), first_hint(function) is not ToolContext
     is_edit = is_action if edits is None else edits
+    schema = schema_of(form)
 
     async def call(context: ToolContext, arguments: str) -> Outcome:
         try:
             given = msgspec.json.decode(arguments or "{}", type=form, strict=False)
         except (msgspec.MsgspecError, RecursionError) as error:
-            return misfit(name, str(error))
+            return misfit(name, str(error), schema)
         first = context.project if is_action else context
         result = await completed(function(first, **msgspec.structs.asdict(given)))
         return write_project(name, context, result) if is_action else spoken(result)
 
-    return Tool(name, description, schema_of(form), call, repeatable, edits=is_edit, roles=tuple(roles))
+    return Tool(name, description, schema, call, repeatable, edits=is_edit, roles=tuple(roles))
 
 
 def schema_of(form: type) -> dict[str, object]:
@@ -293,8 +299,12 @@ def write_project(name: str, context: ToolContext, after: object) -> Outcome:
     return ""
 
 
-def misfit(name: str, why: str) -> Refusal:
-    return Refusal(reason=f"{name} cannot be called like that: {why}")
+def misfit(name: str, why: str, parameters: Mapping[str, object]) -> Refusal:
+    """What is wrong with the arguments, and which ones there are."""
+    schema = msgspec.convert(parameters, ObjectSchema)
+    known = [f"{one} (needed)" if one in schema.required else one for one in schema.properties]
+    hint = f"; its arguments are {join_words(known)}" if known else "; it takes no arguments"
+    return Refusal(reason=f"{name} cannot be called like that: {why}{hint}")
 
 
 def first_hint(function: Callable[..., object]) -> object:

@@ -15,13 +15,13 @@ from septet.common.temporary import temporary_folder
 from septet.domain.base import DeliveredFile, FileState
 from septet.domain.events import BaseMoved, ChatContinued, Delivered, DeliveryStarted, VersionWritten
 from septet.domain.files import FileRef, tree_of
-from septet.domain.plans import FileExists, PictureExists
 from septet.domain.state import State
 from septet.errors import BadUsage, NoSandbox
 from septet.ports import Blobs, Record, Sandbox
 from septet.runtime.bus import MemoryBus
 from septet.runtime.log import Log
 from septet.team.evidence import shortcomings
+from septet.team.layouts import named_products, products_of
 from septet.ways.endings import ending
 from septet.ways.table import way_of
 from septet.wiring.scratches import move_base
@@ -90,12 +90,11 @@ class Delivery:
         """Files that runs created: all of them or, if the way of working says so, those that a check names."""
         state = self.state
         hidden = await in_thread(self.scratch.hidden)
-        checks = [item.check for item in (state.plan.items)]
-        named = {check.path for check in checks if isinstance(check, FileExists | PictureExists)}
+        named = named_products(state)
         wanted = named if way_of(state.team).delivers_only_checked else named | state.work.created_paths
         return {
             path: sha256
-            for path, sha256 in state.work.artefacts.items()
+            for path, sha256 in products_of(state).items()
             if sha256
             and path in wanted
             and not path_and_parents(path) & hidden

@@ -411,7 +411,7 @@ def mcp_tool(offered: ToolOffer, check: Check, call: Call, roles: Sequence[str] 
         if isinstance(wanted, Refusal):
             return wanted
         trouble = check(wanted)
-        return misfit(offered.name, trouble) if trouble else await call(wanted)
+        return misfit(offered.name, trouble, offered.parameters) if trouble else await call(wanted)
 
     return Tool(
         offered.name, offered.description, offered.parameters, use, repeatable=False, roles=tuple(roles)

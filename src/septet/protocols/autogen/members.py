@@ -55,6 +55,8 @@ def as_model(made: ChatCompletionClient | ChatAgent | Team) -> Model:
 def as_tool(inner: AutoGenTool, *, repeatable: bool = False, roles: Iterable[str] = ()) -> Tool:
     """A tool for `septet.tool`, or for an entry point of the group `septet.tools`."""
 
+    parameters = {**inner.schema.get("parameters", {"type": "object", "properties": {}})}
+
     async def call(context: ToolContext, arguments: str) -> Outcome:
         given = read_arguments(arguments)
         if isinstance(given, Refusal):
@@ -63,10 +65,9 @@ def as_tool(inner: AutoGenTool, *, repeatable: bool = False, roles: Iterable[str
             try:
                 value: object = await inner.run_json(given, cancellation)
             except ValidationError as error:
-                return misfit(inner.name, shorten_fault(error))
+                return misfit(inner.name, shorten_fault(error), parameters)
             return inner.return_value_as_string(value)
 
-    parameters = {**inner.schema.get("parameters", {"type": "object", "properties": {}})}
     return Tool(inner.name, inner.description, parameters, call, repeatable, roles=tuple(roles))
 
 

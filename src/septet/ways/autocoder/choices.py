@@ -1,6 +1,7 @@
 """What a call of the autocoder's coder says: the action, its reason, and which of code and test is wrong."""
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Literal
 
 import msgspec
@@ -63,15 +64,37 @@ def read_action(called: ToolCalled, actions: Collection[str], state: State) -> A
     if isinstance(read, Refusal):
         return read
     arguments = dict(read)
-    reasoning = arguments.pop("reasoning", "")
+    reasoning = arguments.pop("reasoning", "") or words_beside(state)
     if not isinstance(reasoning, str) or not reasoning.strip():
         return Refusal(reason="`reasoning` is missing: say why this action")
-    decision = read_decision(arguments.pop("decision", None), state)
+    decision = read_decision(arguments.pop("decision", None) or decision_beside(state), state)
     if isinstance(decision, Refusal):
         return decision
     return ActionChoice(
         action=called.name, reasoning=reasoning.strip(), arguments=arguments, decision=decision
     )
+
+
+def words_beside(state: State) -> str:
+    """What the answer says beside its calls."""
+    answers = state.floor.turn.answers if state.floor.turn else ()
+    return answers[-1].answer.text.strip() if answers else ""
+
+
+class DecidedArguments(Value):
+    """Of a call's arguments the decision."""
+
+    decision: object = None
+
+
+def decision_beside(state: State) -> object:
+    """The decision of another call of the answer: it is about the same failing tests."""
+    answers = state.floor.turn.answers if state.floor.turn else ()
+    for call in answers[-1].answer.calls if answers else ():
+        with suppress(msgspec.MsgspecError, RecursionError):
+            if given := msgspec.json.decode(call.arguments or "{}", type=DecidedArguments).decision:
+                return given
+    return None
 
 
 def read_decision(given: object, state: State) -> Decision | Refusal | None:

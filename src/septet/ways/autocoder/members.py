@@ -469,7 +469,8 @@ def consequences(
 ) -> Iterator[Event]:
     """What follows from the results, as far as it is not in the log yet. What failed beside the rest is in the note."""
     done = {number: choice for number, choice in choices.items() if not results[number].failed}
-    failed = [result.text for result in results.values() if result.failed]
+    calls = {call.id: call.name for call in (state.floor.turn.calls if state.floor.turn else ())}
+    failed = [f"{calls[number]}: {result.text}" for number, result in results.items() if result.failed]
     chosen = [choice for choice in done.values() if isinstance(choice, ActionChoice)]
     if not chosen:
         yield ReplyRefused(role=by, reason="\n".join(failed))

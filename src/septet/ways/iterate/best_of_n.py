@@ -170,7 +170,7 @@ class CandidatePool:
         examples = [*self._stated, *(self._questions.votes[place] for place in votes)]
         if not examples:
             return self._readings[choice.place].tests
-        return test_module(self._module, (), [test_statement(one) for one in examples])
+        return test_module(self._module, (), [test_statement(one) for one in examples], self._wanted)
 
     def _confirmation(self, choice: ProgramChoice) -> Confirmation | None:
         if not choice.met:

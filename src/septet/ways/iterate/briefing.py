@@ -4,7 +4,8 @@ The first time, the coder sees the goal and the plan only. After that exactly th
 review and the newest run results; and whatever the person has asked for since, word for word.
 """
 
-from septet.domain.events import ModelAnswered, RunFinished
+from septet.agents.questions import tells_held_back
+from septet.domain.events import ModelAnswered, RunFinished, ToolAnswered, ToolCalled
 from septet.domain.messages import Message
 from septet.domain.plans import custom_checks, is_held, open_plan_text, plan_text
 from septet.domain.runs import CONTROLS, DIAGNOSTIC_PURPOSES
@@ -26,6 +27,7 @@ from septet.team.briefing import (
 )
 from septet.team.challenges import challenge_decisions_section, challenge_section, unplanned_wishes
 from septet.team.evidence import evidence_report, result_lines
+from septet.team.questions import ASK, NO_ANSWER
 from septet.team.reviews import review_text
 from septet.team.small_form import file_names, functions_of, wants_function
 from septet.ways.prompts import prompt_text
@@ -125,6 +127,7 @@ def coder_sections(state: State, sources: Sources) -> list[str]:
         plan_section(state),
         *wishes_section(state),
         *challenge_decisions_section(state),
+        *questions_section(state, "coder"),
     ]
     if state.work.version is not None:
         parts += [
@@ -138,6 +141,7 @@ def coder_sections(state: State, sources: Sources) -> list[str]:
 
 def reviewer_sections(state: State, sources: Sources) -> list[str]:
     asked = [goal_section(state), plan_section(state), *wishes_section(state)]
+    asked += questions_section(state, "reviewer")
     parts = [*asked, code_section(state, sources), *answer_section(state), runs_section(state)]
     return parts + remarks_section(state, "# The person tried it and says")
 
@@ -213,6 +217,19 @@ def facts_section(state: State) -> list[str]:
         if state.facts
         else []
     )
+
+
+def questions_section(state: State, member: str) -> list[str]:
+    """What others have asked and been answered: it holds for everybody; no input that is held back is in it."""
+    calls = [said for said in state.talk.messages if isinstance(said, ToolCalled)]
+    asked = {call.id for call in calls if call.name == ASK and call.by != member}
+    lines = [
+        f"- {said.summary}"
+        for said in state.talk.messages
+        if isinstance(said, ToolAnswered) and said.id in asked and said.text != NO_ANSWER and not said.failed
+        if not tells_held_back(state, said.summary)
+    ]
+    return ["\n".join(["# What was asked and answered", *lines])] if lines else []
 
 
 def goal_section(state: State) -> str:

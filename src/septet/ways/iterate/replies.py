@@ -145,7 +145,7 @@ def unanswered_refusal(state: State, text: str, answers: tuple[FindingAnswer, ..
     ):
         return None
     lines = f"'{silent[0]}: fixed, …' or '{silent[0]}: refused, because …'"
-    return Refusal(reason=f"no answer to {', '.join(silent)}; before the files, write {lines} for each")
+    return Refusal(reason=f"no answer to {', '.join(silent)}; write {lines} for each")
 
 
 async def give_review(state: State, text: str, blobs: Blobs) -> Event | Refusal:

@@ -59,6 +59,7 @@ from septet.ways.iterate.briefing import (
     pictures,
     plan_section,
     planner_sections,
+    questions_section,
     review_section,
     told_runs,
 )
@@ -96,7 +97,7 @@ def tool_sections(
 
 def coder_news(state: State, sources: Sources, *, first: bool) -> list[str]:
     parts = [goal_section(state), plan_section(state), *wishes_section(state), *base_sections(state)]
-    parts += challenge_decisions_section(state)
+    parts += challenge_decisions_section(state) + questions_section(state, "coder")
     if first and state.work.version is None:
         parts += read_section(state)
     if state.work.version is not None:
@@ -112,6 +113,7 @@ def coder_news(state: State, sources: Sources, *, first: bool) -> list[str]:
 
 def reviewer_news(state: State, sources: Sources, before: Sources) -> list[str]:
     asked = [goal_section(state), plan_section(state), *wishes_section(state), *base_sections(state)]
+    asked += questions_section(state, "reviewer")
     parts = [*asked, changes_section(state, sources, before), *answer_section(state), seen_section(state)]
     return parts + remarks_section(state, "# The person tried it and says")
 
