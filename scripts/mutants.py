@@ -54,6 +54,8 @@ MOST_SECONDS = 20.0
 """Of the processor, as the tests took it when they were recorded."""
 BUSIEST, LONGEST = 180, 1200
 """Seconds of one process, and by the clock; a mutant that takes more hangs."""
+NOT_FOUND, UNCOLLECTED = 4, "\nERROR tests/"
+"""How pytest ends where a test is not found, and how it says that its file could not even be imported."""
 OPPOSITES: dict[type[ast.AST], str] = {
     ast.Lt: "<=",
     ast.LtE: "<",
@@ -260,6 +262,8 @@ def outcome_of(mutant: Mutant, tests: list[str]) -> Outcome:
         -signal.SIGXCPU: "hung",
         -signal.SIGKILL: "hung",
     }
+    if run.returncode == NOT_FOUND and UNCOLLECTED in said:
+        return "killed"
     if run.returncode not in named:
         print(said[-2000:], file=sys.stderr)
     return named.get(run.returncode, "not run")

@@ -255,3 +255,11 @@ def test_what_the_coder_says_to_findings_is_held_against_what_the_checks_show() 
         ("2.6", "coder", f"says that F1, F4 is fixed: {instead}"),
         ("2.5", "coder", f"refuses F2: {instead}"),
     ]
+
+
+def test_what_was_run_after_the_last_words_does_not_make_them_true() -> None:
+    talk = [{"role": "user", "content": ASK}, {"role": "assistant", "content": f"{CODE}\n{LIES}"}]
+    late = {"role": "tool", "content": "3 passed"}
+    before = audit_text(json.dumps(talk))
+    assert before
+    assert audit_text(json.dumps([*talk, late])) == before

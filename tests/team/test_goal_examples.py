@@ -18,6 +18,7 @@ FORMS = {
         "f('a') == 'aa'",
     ],
     ">>> f([1])\n[1,\n 2]\n\ntext": ["f([1]) == [1, 2]"],
+    ">>> f([1,\n... 2,\n...3])\n6": ["f([1, 2, 3]) == 6"],
     ">>> f(0)\nTraceback (most recent call last):\n  ...\nValueError: no": ["f(0) raises ValueError"],
     "f(2) returns 4.": ["f(2) == 4"],
     "f(2) returns 4, f(3) returns 9 and so on": ["f(2) == 4", "f(3) == 9"],
