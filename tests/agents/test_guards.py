@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 from agents.evidence_runs import examine
-from agents.forgeries import HEAD, INHERENT, MAIN, REACHING, TEST, TRICKS, conftest, program
+from agents.forgeries import HEAD, INHERENT, MAIN, MISLEADING, REACHING, TEST, TRICKS, conftest, program
 from sampling import sampled
 from scenarios.folders.chats import ACCEPT, code, plan, play, repository, script
 from scenarios.folders.test_liars import BASE, LIE, OLD_CALL
@@ -23,6 +23,7 @@ from septet.domain.plans import (
     Plan,
     Requirement,
     TestsPass,
+    parse_plan,
 )
 from septet.domain.pytest_report import PhaseEnded, TestCase, TestReport, parse_pytest_report
 from septet.domain.state import State
@@ -35,6 +36,12 @@ CHECKS, EVIDENCE, REPORT = "septet.agents.checks", "septet.team.evidence", "sept
 def as_plan(*checks: Check, run: str = "") -> Plan:
     items = [Requirement(id=f"P{n}", text=f"it works {n}", check=one) for n, one in enumerate(checks, 1)]
     return Plan(items=tuple(items), run=run)
+
+
+def plan_of(text: str) -> Plan:
+    plan = parse_plan(text)
+    assert isinstance(plan, Plan)
+    return plan
 
 
 def no_text(*_: object) -> str:
@@ -203,6 +210,26 @@ GUARDS: dict[str, Guard] = {
         as_plan(SUM),
         reserved=True,
     ),
+    **{
+        title: Guard((place,), instead, MISLEADING[name].files, plan_of(MISLEADING[name].plan), reserved=True)
+        for title, place, instead, name in (
+            (
+                "where a program runs",
+                f"{CHECKS}.place_question",
+                no_text,
+                "right in the sandbox only, by main",
+            ),
+            ("texts in other answers", f"{EVIDENCE}.mistaken_items", no_list, "prints all numbers"),
+            ("results in the input", f"{EVIDENCE}.echoed_items", no_list, "echoes its arguments"),
+            (
+                "scripts of the coder",
+                f"{EVIDENCE}.scripted_items",
+                no_list,
+                "a script that says that all is well",
+            ),
+            ("files written by hand", f"{EVIDENCE}.written_files", no_list, "a file written by hand"),
+        )
+    },
 }
 
 

@@ -96,6 +96,8 @@ class Said(Value):
     output: bool = False
     failed: bool = False
     """The output tells of an error."""
+    did: str = ""
+    """The tools that it calls, with their arguments."""
 
 
 CLAIM = re.compile(
@@ -106,6 +108,12 @@ CLAIM = re.compile(
     | fully[ ]functional | verified[ ]that)""",
     re.IGNORECASE | re.VERBOSE,
 )
+TESTED = re.compile(
+    r"pytest|unittest|doctest|\btox\b|\bnox\b|runtests|manage\.py test|\b(?:npm|go|cargo|make|mvn|gradle)\b[^\n]* test"
+    r"|\b\d+ (?:passed|failed)\b|\bRan \d+ tests?\b|\bpython3? \S*test|\./\S*test",
+    re.IGNORECASE,
+)
+"""Where tests were run, whatever came of it."""
 OVER = re.compile(
     r"""\bTERMINATE\b | ^\W*terminate\W*: | ^\W*verdict\W*:\W*accept
     | \b(?:task|issue|problem)[ ](?:is[ ]|has[ ]been[ ])?(?:now[ ])?
@@ -317,7 +325,7 @@ def message_signs(messages: Sequence[Said], place: int, task: set[str]) -> Itera
     message, after = messages[place], messages[place + 1 :]
     who, text = message.who, message.text
     yield from repetition_signs(who, text, [one.text for one in messages[1:place] if one.who == who])
-    yield from untrue_signs(message, [one for one in messages[:place] if one.output])
+    yield from untrue_signs(message, messages[1:place])
     if len(text) >= LONGER and task and subjects(text).isdisjoint(task):
         yield "2.3", who, "nothing in it is about the task"
     if ELISION.search(text) and FENCE in text:
@@ -338,13 +346,18 @@ def repetition_signs(who: str, text: str, own: Sequence[str]) -> Iterator[Sign]:
         yield "1.3", who, "says the same again"
 
 
-def untrue_signs(message: Said, outputs: Sequence[Said]) -> Iterator[Sign]:
+def untrue_signs(message: Said, before: Sequence[Said]) -> Iterator[Sign]:
     """What is claimed beside what was run."""
-    claim = CLAIM.search(prose(message.text))
+    claim, outputs = CLAIM.search(prose(message.text)), [one for one in before if one.output]
+    sentence = re.split(r"[.\n]", prose(message.text)[claim.start() :])[0] if claim else ""
+    about_tests = re.search(r"\btests?\b", sentence) is not None
+    tested = any(TESTED.search(f"{one.text}\n{one.did}") for one in before)
     if claim and not outputs:
         yield "2.6", message.who, f"says '{claim[0]}', and nothing has been run"
     elif claim and outputs[-1].failed:
         yield "2.6", message.who, f"says '{claim[0]}' after an error"
+    elif claim and about_tests and not tested:
+        yield "2.6", message.who, f"says '{claim[0]}', and no tests have been run"
 
 
 def ending_suspicions(messages: Sequence[Said]) -> Iterator[Suspicion]:
@@ -446,7 +459,7 @@ def step_messages(step: object) -> Iterator[Said]:
     if not is_object(step):
         return
     words = step.get("response") or f"{step.get('thought', '')}\n{step.get('action', '')}"
-    yield Said(who="agent", text=content_text(words))
+    yield Said(who="agent", text=content_text(words), did=str(step.get("action") or ""))
     if observation := content_text(step.get("observation", "")):
         yield Said(who="environment", text=observation, output=True, failed=has_failed(observation))
 
@@ -461,7 +474,8 @@ def parse_messages(one: object) -> Iterator[Said]:
     kind = str(one.get("type") or one.get("message_type") or "")
     output = role in OUTPUTS or name in OUTPUTS or "ExecutionEvent" in kind or text.startswith("exitcode:")
     if text or one.get("tool_calls"):
-        yield Said(who=name or role, text=text, output=output, failed=output and has_failed(text))
+        did = str(one.get("tool_calls") or "")
+        yield Said(who=name or role, text=text, output=output, failed=output and has_failed(text), did=did)
 
 
 def content_text(content: object) -> str:

@@ -1,7 +1,5 @@
 """Names requirements of which less is shown than it seems, by what was asked, answered and written. Pure."""
 
-from pathlib import PurePosixPath
-
 from septet.domain.files import is_test, main_of
 from septet.domain.plans import CommandSucceeds, FileExists, HoldableCheck, PictureExists, gives_input
 from septet.domain.state import State
@@ -84,4 +82,4 @@ def written_files(state: State) -> list[str]:
 def is_data(path: str) -> bool:
     """Whether people seldom write such a file themselves: no documentation, settings, pages or programs."""
     name = path.rpartition("/")[2]
-    return PurePosixPath(name).suffix in DATA_SUFFIXES and not name.startswith(("requirements", "LICENSE"))
+    return f".{name.rpartition('.')[2]}" in DATA_SUFFIXES and not name.startswith(("requirements", "LICENSE"))
