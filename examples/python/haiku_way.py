@@ -5,25 +5,20 @@ from septet.domain.messages import Message
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.ports import Agent
-from septet.team.floor import End, Floor, Move, Speak, rounds_of
+from septet.team.floor import End, Floor, Speak, rounds_of
 from septet.ways.way import MemberContext, Way
 
 
 def floor(team: TeamSpec, budget: Budget) -> Floor:
-    def three_lines(state: State) -> Move:
-        return End(reason="answered") if rounds_of(state, "poet") == 3 else Speak(speaker="poet")
-
-    return three_lines
+    return lambda state: End(reason="answered") if rounds_of(state, "poet") == 3 else Speak(speaker="poet")
 
 
 def member(spec: RoleSpec, context: MemberContext) -> Agent:
     async def brief(state: State) -> tuple[Message, ...]:
         return (Message(role="user", text=f"One line of a haiku about {state.goal}."),)
 
-    return one_answer_agent(spec, context.open_model(spec.model), context.run_context.bus, brief, settle=None)
+    return one_answer_agent(spec, context.open_model(spec.model), context.run_context.bus, brief, None)
 
 
 TEAM = TeamSpec(name="haiku", members=(RoleSpec(name="poet", role="poet"),), floor="haiku")
-WAY = Way(
-    name="haiku", floor=floor, member=member, thinks=("poet",), needs=("poet",), is_talk=True, teams=(TEAM,)
-)
+WAY = Way(name="haiku", floor=floor, member=member, thinks=("poet",), is_talk=True, teams=(TEAM,))

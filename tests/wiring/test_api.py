@@ -22,7 +22,7 @@ from septet.domain.runs import Job, RunResult
 from septet.errors import NeedsPerson
 from septet.ports import Listener
 from septet.wiring.api import Run, TeamOptions
-from septet.wiring.shared_sandbox import SharedSandbox
+from septet.wiring.shared_sandbox import SharedSandbox, rung_of
 
 pytestmark = pytest.mark.anyio
 
@@ -153,6 +153,10 @@ async def test_mistakes_are_named(talk: str) -> None:
         Team.load(talk, model=Parrot(), ask=lambda asked: "yes")  # pyright: ignore[reportArgumentType]  # the mistake
     with pytest.raises(BadUsage, match="budget cannot be read"):
         Team.load(talk, model=Parrot(), budget={"round": 3})
+    with pytest.raises(BadUsage, match="object is no model"):
+        Team.load(talk, model=object())  # pyright: ignore[reportArgumentType]  # the mistake
+    with pytest.raises(BadUsage, match="team is not open"):
+        Team.load(talk, model=Parrot()).start("say something")
 
 
 def test_what_the_package_exports_is_there() -> None:
@@ -227,6 +231,18 @@ async def test_a_shared_sandbox_is_opened_once_and_bounds_the_programs_at_once_i
 
     assert (crowd.opened, crowd.most) == (1, 2)
     assert crowd.order == [str(number) for number in range(6)]
+
+
+async def test_installations_count_among_the_programs_that_run_at_once() -> None:
+    crowd = Crowd()
+    shared = SharedSandbox(crowd.open, limit=2)
+    installing = [rung_of(shared), rung_of(shared)]
+
+    async with anyio.create_task_group() as tasks:
+        for number, sandbox in enumerate([shared, *installing] * 3):
+            tasks.start_soon(sandbox.run, Job(workspace=str(number), command=("true",)))
+
+    assert (crowd.opened, crowd.most, len(crowd.order)) == (1, 2, 9)
 
 
 NAMES = """Ask BadUsage Budget Context Event Handle Hands Project Question Recorded Result Run SeptetError Team Tool

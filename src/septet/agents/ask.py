@@ -46,12 +46,17 @@ async def ask_model(
     ):
         raise Overdrawn(why)
     topic = live_topic(state.chat)
+    answer: Answer | None = None
+    # To its end: the event loop would start a task to close a stream that is left before.
     async for piece in model.answer(request):
         if isinstance(piece, Answer):
-            prompt = sha256(ENCODER.encode(messages)).hexdigest()
-            return ModelAnswered(role=member.name, answer=piece, prompt=prompt)
-        await bus.publish(topic, live(member.name, piece), member.name)
-    raise ModelFailed(f"the model of the {member.name} gave no answer", "resume the chat to try again")
+            answer = piece
+        else:
+            await bus.publish(topic, live(member.name, piece), member.name)
+    if answer is None:
+        raise ModelFailed(f"the model of the {member.name} gave no answer", "resume the chat to try again")
+    prompt = sha256(ENCODER.encode(messages)).hexdigest()
+    return ModelAnswered(role=member.name, answer=answer, prompt=prompt)
 
 
 def request_of(

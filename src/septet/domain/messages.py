@@ -159,4 +159,9 @@ def schema_tokens(schema: Mapping[str, object] | None) -> int:
 
 def text_tokens(text: str) -> int:
     """Estimate the tokens of a text, rounded up."""
-    return -(-len(text.encode(errors="replace")) // BYTES_PER_TOKEN)
+    return -(-byte_length(text) // BYTES_PER_TOKEN)
+
+
+def byte_length(text: str) -> int:
+    """The length of a text in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode(errors="replace"))

@@ -2,10 +2,10 @@
 
 import math
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -73,16 +73,23 @@ class HttpResponse:
         self.max_bytes = max_bytes
         encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
         self._decompressor = Decompressor(encoding) if encoding != "identity" else None
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+        self._pieces: Iterator[bytes] = iter(())
         factor = 1 if self.content_type == "application/json" else STREAM_OVERHEAD
-        left = math.inf if self.max_bytes is None else self.max_bytes * factor
-        async for data in self._response.content.iter_any():
-            for piece in self._decompressor.decompress(data) if self._decompressor else (data,):
-                left -= len(piece)
-                if left < 0:
-                    raise answer_too_large(self.max_bytes or 0)
-                yield piece
+        self._left = math.inf if max_bytes is None else max_bytes * factor
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while (piece := next(self._pieces, None)) is None:
+            data = await self._response.content.readany()
+            if not data:
+                raise StopAsyncIteration
+            self._pieces = self._decompressor.decompress(data) if self._decompressor else iter((data,))
+        self._left -= len(piece)
+        if self._left < 0:
+            raise answer_too_large(self.max_bytes or 0)
+        return piece
 
     async def read_head(self, size: int) -> bytes:
         """Read at most the first `size` bytes."""

@@ -110,8 +110,10 @@ class ChatLocks:
                 os.close(handle)
                 raise conflict(chat, owner) from error
             if self._still_linked(chat, handle):
-                os.ftruncate(handle, 0)
-                os.pwrite(handle, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+                owner = f"process {os.getpid()} on {socket.gethostname()}".encode()
+                os.pwrite(handle, owner, 0)
+                # Not emptied first: ext4 writes a file that was emptied to the disk when it is closed.
+                os.ftruncate(handle, len(owner))
                 return handle
             os.close(handle)  # the previous owner deleted the file between our open and our flock; try again
 

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from threading import Thread
 from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -236,7 +236,10 @@ class Writer:
         self._path = path
         self._busy_timeout = busy_timeout
         self._signals = signals
-        self._pending: SimpleQueue[PendingAppend | None] = SimpleQueue()
+        self._gathered: list[PendingAppend] = []
+        """Appends of this pass of the event loop, which wake the thread once."""
+        self._pending: SimpleQueue[list[PendingAppend]] = SimpleQueue()
+        """An empty list ends the thread."""
         self._thread: Thread | None = None
         self._rows: RowWriter | None = None
 
@@ -257,7 +260,9 @@ class Writer:
             self._thread = Thread(target=self._run, args=(loop,), name="log", daemon=True)
             self._thread.start()
         pending = PendingAppend(chat, event, after, then, data, loop.create_future())
-        self._pending.put(pending)
+        if not self._gathered:
+            loop.call_soon(self._hand_over)
+        self._gathered.append(pending)
         # A cancelled caller must still learn the outcome: otherwise its next append would conflict with this
         # event as if another conductor had written it.
         with CancelScope(shield=True):
@@ -266,12 +271,18 @@ class Writer:
             raise pending.outcome
         return pending.outcome
 
+    def _hand_over(self) -> None:
+        if self._gathered:
+            self._pending.put(self._gathered)
+            self._gathered = []
+
     async def close(self) -> None:
         if self._thread is None:
             return
         from anyio import CancelScope, to_thread
 
-        self._pending.put(None)
+        self._hand_over()
+        self._pending.put([])
         with CancelScope(shield=True):
             await to_thread.run_sync(self._thread.join)
         self._thread = None
@@ -294,15 +305,12 @@ class Writer:
     def _next_batch(self) -> list[PendingAppend]:
         """All pending appends, at least one; empty when the store closes."""
         batch: list[PendingAppend] = []
-        pending = self._pending.get()
-        while pending is not None:
-            batch.append(pending)
-            try:
-                pending = self._pending.get_nowait()
-            except Empty:
+        while pending := self._pending.get():
+            batch += pending
+            if self._pending.empty():
                 return batch
         if batch:
-            self._pending.put(None)
+            self._pending.put([])
         return batch
 
     def _commit(self, batch: list[PendingAppend]) -> None:

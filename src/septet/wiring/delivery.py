@@ -145,6 +145,19 @@ class Delivery:
         """Problems in the folder after a complete delivery; none if the folder becomes the tree that was checked."""
         return await self._problems(await self._plan(await self.wishes()), whole=True)
 
+    async def reopen_if_broken(self, log: Log) -> bool:
+        """Whether a chat that ended as done must go on, because its work fails with the person's newest edits."""
+        self.state = log.state
+        if not await self.problems():
+            return False
+        state = await log.record(ChatContinued(budget=log.state.budget))
+        while (event := await merge_edits(state, self.scratch, self.blobs)) is not None:
+            state = await log.record(event)
+            if isinstance(event, BaseMoved):
+                await apply_move(event, self.scratch)
+        self.state = state
+        return True
+
     async def _problems(self, files: Sequence[DeliveredFile], whole: bool) -> tuple[str, ...]:
         """Check the folder's new tree, if a merge, a choice of files or an edit changes the checked one."""
         ended = ending(self.state)
@@ -362,17 +375,3 @@ async def deliver_to_branch(delivery: Delivery, name: str, message: str, record:
     event = Delivered(number=1 + len(done), tree=tree, files=changed, branch=name, commit=commit)
     await record(event)
     return event
-
-
-async def reopen_if_broken(log: Log, delivery: Delivery) -> bool:
-    """Whether a chat that ended as done must go on, because its work fails with the person's newest edits."""
-    delivery.state = log.state
-    if not await delivery.problems():
-        return False
-    state = await log.record(ChatContinued(budget=log.state.budget))
-    while (event := await merge_edits(state, delivery.scratch, delivery.blobs)) is not None:
-        state = await log.record(event)
-        if isinstance(event, BaseMoved):
-            await apply_move(event, delivery.scratch)
-    delivery.state = state
-    return True

@@ -72,12 +72,11 @@ from septet.ways.endings import is_finished
 from septet.ways.table import TEAMS, floor_for, thinkers, way_of
 from septet.ways.way import MemberContext
 from septet.wiring.archive import Archive
-from septet.wiring.delivery import Delivery, deliver_to_branch, is_elsewhere, reopen_if_broken
 from septet.wiring.foreign_agents import foreign_agent
 from septet.wiring.mcp import McpServers
 from septet.wiring.models import Models, absolute_model_name, adapt_to_model, is_offline
 from septet.wiring.scratches import move_base, open_scratch, scratch_of
-from septet.wiring.shared_sandbox import Releasable, SharedSandbox, packages_for
+from septet.wiring.shared_sandbox import LazyInstaller, Releasable, SharedSandbox
 from septet.workspace.base import survey_base
 from septet.workspace.facts_file import Memory
 from septet.workspace.files import Workspace
@@ -86,6 +85,7 @@ from septet.workspace.scratch import Scratch
 
 if TYPE_CHECKING:
     from septet.agents.run_context import RunContext
+    from septet.wiring.delivery import Delivery
     from septet.wiring.telemetry import Telemetry
 
 OWN_MODEL = "own"
@@ -356,7 +356,7 @@ class Session(Archive):
         delivery = await self.delivery_at_end(log.state, scratch, sandbox)
         try:
             await self.deployment.play(log, floor, agents)
-            if delivery and await reopen_if_broken(log, delivery):
+            if delivery and await delivery.reopen_if_broken(log):
                 await self.deployment.play(log, floor, agents)
         finally:
             await self._release(context)
@@ -365,13 +365,13 @@ class Session(Archive):
 
     async def probe_environment(self, log: Log, context: MemberContext) -> None:
         """Record what programs run with, once, where real models should know it."""
-        from septet.agents.environment import probe_environment
-
         state = log.state
         told = [one for one in thinkers(state.team) if one.form != "small"]
         real = any(not is_offline(name) for one in told for name in one.model)
         if state.environment or self.is_remote or not (real and way_of(state.team).told_environment):
             return
+        from septet.agents.environment import probe_environment
+
         key = state.workspace if state.existing else ""
         found = self._environments.get(key) or await probe_environment(state, context.run_context)
         if found is not None:
@@ -379,7 +379,7 @@ class Session(Archive):
                 self._environments[key] = found
             await log.record(found)
 
-    async def _finish(self, log: Log, delivery: Delivery | None) -> None:
+    async def _finish(self, log: Log, delivery: "Delivery | None") -> None:
         if delivery:
             await self.hand_over(log, delivery)
         if log.state.work.version is not None:
@@ -393,7 +393,7 @@ class Session(Archive):
 
     async def delivery_at_end(
         self, state: State, scratch: Scratch | None, sandbox: Sandbox
-    ) -> Delivery | None:
+    ) -> "Delivery | None":
         """The delivery of a chat that runs; None without a base, or if the folder is on another machine."""
 
         async def open_sandbox() -> Sandbox:
@@ -401,6 +401,8 @@ class Session(Archive):
 
         if scratch is None or not await to_thread.run_sync(scratch.origin.is_dir):
             return None
+        from septet.wiring.delivery import Delivery
+
         return Delivery(state, scratch, self.blobs, open_sandbox)
 
     async def halt(self, chat: str, error: Exception) -> Sequence[Recorded]:
@@ -419,7 +421,7 @@ class Session(Archive):
         apart = Workspace(self.home.artefacts / state.chat)
         return (apart,) if state.existing else (Workspace(Path(state.workspace)), apart)
 
-    async def hand_over(self, log: Log, delivery: Delivery) -> None:
+    async def hand_over(self, log: Log, delivery: "Delivery") -> None:
         """Deliver finished work if the person need not be asked; complete an interrupted delivery in any case."""
         delivery.state = log.state
         await delivery.finish(log.record)
@@ -429,8 +431,9 @@ class Session(Archive):
             if done is None or not done.patch:
                 await to_thread.run_sync(delivery.scratch.discard)
 
-    async def delivery(self, state: State, unsafe: bool = False) -> Delivery:
+    async def delivery(self, state: State, unsafe: bool = False) -> "Delivery":
         """The delivery of a chat that is not running now; with `unsafe`, its checks run without a sandbox."""
+        from septet.wiring.delivery import Delivery, is_elsewhere
 
         async def open_sandbox() -> Sandbox:
             return self.check_local(await self.sandbox(unsafe))
@@ -464,6 +467,8 @@ class Session(Archive):
 
     async def deliver_to_branch(self, chat: str, branch: str) -> Delivered:
         """Commit the newest version to a new branch of the person's repository."""
+        from septet.wiring.delivery import deliver_to_branch
+
         with self.holding(chat):
             state = await self.state(chat)
             delivery = await self.delivery(state)
@@ -523,7 +528,7 @@ class Session(Archive):
         """The context of a chat's members."""
         from septet.agents.run_context import RunContext
 
-        packages = packages_for(sandbox, self.home, scratch.setup if scratch else None)
+        packages = LazyInstaller(sandbox, self.home, scratch.setup if scratch else None)
         workspace = scratch or Workspace(Path(state.workspace))
         mirror = self.mirror and scratch is None
 

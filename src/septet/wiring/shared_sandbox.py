@@ -1,12 +1,14 @@
 """One sandbox for many chats. What opens it is imported with the first program: a talk runs none."""
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import anyio
 
+from septet.domain.packages import Installation, MissingPackages
 from septet.domain.runs import Job, RunResult
 from septet.ports import Listener, Sandbox
 from septet.settings.home import Home
@@ -30,14 +32,19 @@ class SharedSandbox:
     Who waits longest is next, so that no chat holds up the others. NoSandbox is raised by the first run.
     """
 
-    def __init__(self, open_sandbox: Callable[[], Awaitable[Sandbox]], limit: int | None = None) -> None:
+    def __init__(
+        self,
+        open_sandbox: Callable[[], Awaitable[Sandbox]],
+        limit: int | None = None,
+        slots: anyio.Semaphore | None = None,
+    ) -> None:
         self._open = open_sandbox
         self._opening = anyio.Lock()
         self._opened: Sandbox | None = None
-        self._slots = anyio.Semaphore(limit or max(2, os.cpu_count() or 1))
+        self.slots = slots or anyio.Semaphore(limit or max(2, os.cpu_count() or 1))
 
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
-        async with self._slots:
+        async with self.slots:
             return await (await self.opened()).run(job, listen)
 
     async def opened(self) -> Sandbox:
@@ -48,6 +55,28 @@ class SharedSandbox:
     async def release(self, workspace: str) -> None:
         if isinstance(self._opened, Releasable):
             await self._opened.release(workspace)
+
+
+class LazyInstaller:
+    """An installer of packages that is imported when a program needs it: a talk runs none."""
+
+    def __init__(self, sandbox: Sandbox, home: Home, setup: Path | None) -> None:
+        self._sandbox = sandbox
+        self._home = home
+        self._setup = setup
+
+    @cached_property
+    def _installer(self) -> "PackageInstaller":
+        return packages_for(self._sandbox, self._home, self._setup)
+
+    async def find_missing(self, workspace: str, sources: Mapping[str, str]) -> MissingPackages:
+        return await self._installer.find_missing(workspace, sources)
+
+    async def install(self, workspace: str, missing: MissingPackages) -> Installation:
+        return await self._installer.install(workspace, missing)
+
+    def setup_job(self, job: Job) -> Job:
+        return self._installer.setup_job(job)
 
 
 def packages_for(sandbox: Sandbox, home: Home, setup: Path | None = None) -> "PackageInstaller":
@@ -64,7 +93,7 @@ def rung_of(sandbox: Sandbox) -> Sandbox:
         async def open_rung() -> Sandbox:
             return rung_of(await sandbox.opened())
 
-        return SharedSandbox(open_rung)
+        return SharedSandbox(open_rung, slots=sandbox.slots)
     from septet.sandboxes.job_runner import JobRunner
 
     return sandbox.rung if isinstance(sandbox, JobRunner) else sandbox

@@ -7,6 +7,7 @@ as an entry point of the group `septet.providers`.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -106,7 +107,7 @@ def same_name(name: str) -> str:
     return name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Provider:
     """A provider of models, with the functions that resolve, open and bill its models.
 
@@ -136,11 +137,11 @@ class Provider:
     has_tools: bool = False
     uses_tools: Callable[[str], bool] = any_model
 
-    @property
+    @cached_property
     def name(self) -> str:
         return re.split("[/:]", self.name_pattern)[0]
 
-    @property
+    @cached_property
     def prefix(self) -> str:
         """The beginning of all its model names, including the separator."""
         return self.name_pattern[: len(self.name) + 1]

@@ -4,7 +4,16 @@ from collections.abc import AsyncGenerator, Iterable
 
 from msgspec.structs import replace
 
-from septet.domain.messages import Answer, Price, Purse, Request, Usage, estimate_usage, text_tokens
+from septet.domain.messages import (
+    Answer,
+    Price,
+    Purse,
+    Request,
+    Usage,
+    byte_length,
+    estimate_usage,
+    text_tokens,
+)
 from septet.errors import BadUsage, Overdrawn
 from septet.models.prices import price
 from septet.models.providers.provider import Billing
@@ -53,7 +62,7 @@ def request_texts(request: Request) -> Iterable[str]:
 
 
 def are_plausible_tokens(tokens: int, texts: Iterable[str]) -> bool:
-    size = sum(len(text.encode(errors="replace")) for text in texts)
+    size = sum(map(byte_length, texts))
     return size // MAX_TOKEN_BYTES <= tokens <= MAX_TOKENS and tokens >= min(1, size)
 
 

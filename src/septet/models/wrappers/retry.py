@@ -1,6 +1,7 @@
 """Retries a model after transient faults, within a time limit; if it fails for good, the next model answers."""
 
 import random
+from asyncio import get_running_loop
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 
 import anyio
@@ -73,7 +74,8 @@ class Retry:
         self._chance = chance
 
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
-        end = min(anyio.current_time() + self._policy.total_seconds, anyio.current_effective_deadline())
+        now = get_running_loop().time  # anyio looks for its backend at each call
+        end = min(now() + self._policy.total_seconds, anyio.current_effective_deadline())
         shown = ShownDeltas()
         attempt = 0
         while True:
@@ -81,7 +83,8 @@ class Retry:
             try:
                 async with open_answer(self._model, request) as items:
                     async for item in items:
-                        check_deadline(end)
+                        if now() > end:  # a server that sends forever, but slowly, triggers no read timeout
+                            raise TimedOut("the answer took longer than its deadline")
                         shown.add(item)
                         yield item
                 return
@@ -125,9 +128,3 @@ class RequestTimeout:
                 if item is None:
                     return
                 yield item
-
-
-def check_deadline(end: float) -> None:
-    """Raise TimedOut after the deadline: a server that sends forever, but slowly, triggers no read timeout."""
-    if anyio.current_time() > end:
-        raise TimedOut("the answer took longer than its deadline")

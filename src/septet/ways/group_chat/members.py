@@ -7,9 +7,10 @@ from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Bus, Model
 from septet.team.graph import edges_of
 from septet.ways.group_chat.policy import talk_briefing
-from septet.ways.iterate.members import member as team_member
-from septet.ways.pair.members import coder_agent, manager_agent, ran_well, running_newest
 from septet.ways.way import MemberContext
+
+WORKING_ROLES = frozenset({"proxy", "exemplar", "runner", "manager", "coder"})
+"""The roles of members that do more than talk."""
 
 
 def briefed_for_talk(member: RoleSpec) -> Brief:
@@ -25,11 +26,25 @@ def talk_agent(member: RoleSpec, model: Model, bus: Bus) -> Agent:
 
 def may_end(state: State) -> bool:
     """Whether the chat may end: the newest code has run successfully, or there is no code."""
-    return state.work.version is None or ran_well(state)
+    if state.work.version is None:
+        return True
+    from septet.ways.pair.members import ran_well
+
+    return ran_well(state)
 
 
 def member(spec: RoleSpec, context: MemberContext) -> Agent:
     """The agent of a member: a manager also gives the floor, a coder's code is stored, and a runner runs it."""
+    if spec.role in WORKING_ROLES:
+        return working_member(spec, context)
+    return talk_agent(spec, context.open_model(spec.model), context.run_context.bus)
+
+
+def working_member(spec: RoleSpec, context: MemberContext) -> Agent:
+    """The agent of a member with one of these roles; what it works with is not imported for a talk."""
+    from septet.ways.iterate.members import member as team_member
+    from septet.ways.pair.members import coder_agent, manager_agent, running_newest
+
     run_context = context.run_context
     match spec.role:
         case "proxy" | "exemplar":
@@ -39,9 +54,6 @@ def member(spec: RoleSpec, context: MemberContext) -> Agent:
         case "manager":
             brief, edges = briefed_for_talk(spec), edges_of(context.team)
             return manager_agent(spec, context.open_model(spec.model), run_context.bus, brief, edges, may_end)
-        case "coder":
-            return coder_agent(
-                spec, context.open_model(spec.model), run_context.bus, run_context.blobs, talks=True
-            )
         case _:
-            return talk_agent(spec, context.open_model(spec.model), run_context.bus)
+            model = context.open_model(spec.model)
+            return coder_agent(spec, model, run_context.bus, run_context.blobs, talks=True)

@@ -117,7 +117,9 @@ def speaker_and_words(one: ModelAnswered | PersonSpoke | RunFinished) -> tuple[s
 
 def is_unusable(one: ModelAnswered | PersonSpoke | RunFinished) -> bool:
     """Whether the answer has no text, or calls a tool, which no member here has."""
-    return isinstance(one, ModelAnswered) and (bool(one.answer.calls) or not one.answer.text.strip())
+    return isinstance(one, ModelAnswered) and (
+        bool(one.answer.calls) or not one.answer.text or one.answer.text.isspace()
+    )
 
 
 def merge_messages(messages: list[Message]) -> list[Message]:
