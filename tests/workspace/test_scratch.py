@@ -212,3 +212,19 @@ def test_a_base_is_behind_where_a_file_is_not_as_it_should_be(scratch: Scratch) 
     now = file_state(scratch.base.root, path)
     assert not scratch.is_behind(now)
     assert scratch.is_behind(replace(now, sha256="0" * 64))
+
+
+def test_a_folder_inside_another_repository_is_not_under_its_rules(tmp_path: Path) -> None:
+    top = tmp_path / "top"
+    (top / "sub").mkdir(parents=True)
+    (top / ".gitignore").write_text("*.log\n")
+    (top / "sub" / "a.py").write_text("x = 1\n")
+    subprocess.run(["git", "init", "-q", str(top)], check=True)
+    hidden: dict[str, set[str]] = {}
+    for folder in (top, top / "sub"):
+        made = Scratch(tmp_path / "home" / folder.name, folder, look_through(folder)[1], folder.name)
+        made.copy_base()
+        made.rebuild()
+        (made.work.root / "made.log").write_text("x")
+        hidden[folder.name] = made.hidden()
+    assert hidden == {"top": {"made.log"}, "sub": set()}
