@@ -217,9 +217,9 @@ def test_a_base_is_behind_where_a_file_is_not_as_it_should_be(scratch: Scratch) 
 def test_a_folder_inside_another_repository_is_not_under_its_rules(tmp_path: Path) -> None:
     top = tmp_path / "top"
     (top / "sub").mkdir(parents=True)
-    (top / ".gitignore").write_text("*.log\n")
     (top / "sub" / "a.py").write_text("x = 1\n")
     subprocess.run(["git", "init", "-q", str(top)], check=True)
+    (top / ".git" / "info" / "exclude").write_text("*.log\n")
     hidden: dict[str, set[str]] = {}
     for folder in (top, top / "sub"):
         made = Scratch(tmp_path / "home" / folder.name, folder, look_through(folder)[1], folder.name)
