@@ -133,7 +133,8 @@ def test_what_only_the_coders_own_tests_show_is_not_said_to_have_passed_all_chec
 def test_examples_that_the_coder_knew_all_are_said_to_be_so_and_one_held_back_is_enough() -> None:
     def told(*held: bool) -> list[str]:
         checks = [
-            ExampleHolds(call=f"add.add({n + 1}, 4)", value=f"{n + 5}", held=one) for n, one in enumerate(held)
+            ExampleHolds(call=f"add.add({n + 1}, 4)", value=f"{n + 5}", held=one)
+            for n, one in enumerate(held)
         ]
         items = [Requirement(id=f"P{n}", text="sums", check=check) for n, check in enumerate(checks, 1)]
         return reservations(chat([STARTED, PlanProposed(plan=replace(PLAN, items=tuple(items)))]))

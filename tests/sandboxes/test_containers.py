@@ -150,6 +150,7 @@ class Profile:
     """What a container engine's seccomp profile says of a call: the first rule that fits."""
 
     def __init__(self) -> None:
+        seccomp_profile.cache_clear()
         self._rules = msgspec.json.decode(seccomp_profile(), type=Rules).syscalls
 
     def says(self, call: str, arguments: tuple[int, ...] = ()) -> int:

@@ -96,14 +96,13 @@ def test_a_head_is_followed_to_a_commit_and_not_out_of_the_repository(
     ],
 )
 def test_long_ids_are_known_by_the_configuration(tmp_path: Path, config: str, long: bool) -> None:
-    assert not GitFolders(tmp_path, tmp_path).has_long_ids()
-    (tmp_path / "config").write_text(config)
     folders = GitFolders(tmp_path, tmp_path)
-    assert folders.has_long_ids() is long
+    assert folders.harmless_config() == "[core]\n\n\trepositoryformatversion = 0\n"
+    (tmp_path / "config").write_text(config)
     made = tmp_path / "made"
     made.mkdir()
     prepare_repository(made, folders)
-    assert (made / "config").exists() is long
+    assert ("objectformat = sha256" in (made / "config").read_text()) is long
     assert (made / "HEAD").read_text().startswith("ref: refs/heads/")
 
 

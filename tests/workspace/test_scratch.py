@@ -226,3 +226,19 @@ def test_a_file_too_large_for_a_version_is_seen_where_it_is(project: Path) -> No
     assert (scratch.work.root / "film.bin").stat().st_size == 0, "the place for it to be mounted"
     os.utime(project / "film.bin", (1, 1))
     assert scratch.edits() == {}
+
+
+def test_a_folder_inside_another_repository_is_not_under_its_rules(tmp_path: Path) -> None:
+    top = tmp_path / "top"
+    (top / "sub").mkdir(parents=True)
+    (top / "sub" / "a.py").write_text("x = 1\n")
+    subprocess.run(["git", "init", "-q", str(top)], check=True)
+    (top / ".git" / "info" / "exclude").write_text("*.log\n")
+    hidden: dict[str, set[str]] = {}
+    for folder in (top, top / "sub"):
+        made = Scratch(tmp_path / "home" / folder.name, folder, look_through(folder)[1], folder.name)
+        made.copy_base()
+        made.rebuild()
+        (made.work.root / "made.log").write_text("x")
+        hidden[folder.name] = made.hidden()
+    assert hidden == {"top": {"made.log"}, "sub": set()}

@@ -11,14 +11,24 @@ from types import ModuleType, SimpleNamespace
 
 import msgspec
 import pytest
+from models.asking import ask, question
 
 from septet.errors import BadConfig, NoModel
+from septet.models.faults import TransientFault
 from septet.models.http import HttpClient
 from septet.models.local import embedded
 from septet.models.local.catalogue import CATALOGUE
 from septet.models.local.download import ModelStore
-from septet.models.local.embedded import EmbeddedModels, EmbeddedServer, exit_code, thread_count
+from septet.models.local.embedded import (
+    EmbeddedModel,
+    EmbeddedModels,
+    EmbeddedServer,
+    exit_code,
+    thread_count,
+)
 from septet.models.local.server import ServerCard, main, try_lock, wait_until_idle
+from septet.testing.replies import Reply, in_order
+from septet.testing.server import serve_mock
 
 KEY = "let-me-in"
 
@@ -39,7 +49,7 @@ class Counts:
                 page = counts.pages.pop(0) if len(counts.pages) > 1 else counts.pages[0]
                 self.wfile.write(page.encode())
 
-            def log_message(self, *_: object) -> None:
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base's name
                 return
 
         self._server = HTTPServer(("127.0.0.1", 0), Handler)
@@ -235,6 +245,31 @@ def test_the_server_is_started_apart_from_this_process_and_its_words_go_to_a_log
         "threads": 2,
         "idle_seconds": 60.0,
     }
+
+
+@pytest.mark.anyio
+async def test_the_server_is_looked_for_once_and_again_after_it_failed() -> None:
+    asked: list[str] = []
+    async with (
+        serve_mock(
+            in_order(Reply(text="a"), Reply(text="b"), Reply(text="c")), faults={2: "truncated"}
+        ) as server,
+        HttpClient() as http,
+    ):
+
+        class Found:
+            async def card(self) -> ServerCard:
+                asked.append("card")
+                return ServerCard(url=server.url.removesuffix("/v1"), key=KEY, pid=1)
+
+        model = EmbeddedModel(CATALOGUE[0], Found(), http)  # pyright: ignore[reportArgumentType]  # where it is
+        await ask(model, question("go"))
+        with pytest.raises(TransientFault):
+            await ask(model, question("go"))
+        assert asked == ["card"]
+        await ask(model, question("go"))
+        await ask(model, question("go"))
+    assert asked == ["card", "card"]
 
 
 def models(folder: Path) -> EmbeddedModels:

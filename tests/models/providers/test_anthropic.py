@@ -119,7 +119,7 @@ USER, SAID, RESULT = (
 @pytest.mark.parametrize(
     ("messages", "marks"),
     [
-        ((), set()),
+        ((), set[int]()),
         ((USER,), {0}),
         ((SAID,), {0}),
         ((SAID, USER), {1}),

@@ -72,25 +72,26 @@ def test_a_parameter_that_a_server_rejects_is_left_out_or_has_its_other_name(
     assert openai_options(request_, "m", frozenset(quirks)) == fields
 
 
-OPEN_INSIDE = {**CLOSED, "properties": {"verdict": {"type": "object", "properties": {}}}}
+INNER: dict[str, object] = {"type": "object", "properties": dict[str, object]()}
+OPEN_INSIDE: dict[str, object] = {**CLOSED, "properties": {"verdict": INNER}}
 
 
-@pytest.mark.parametrize(
-    ("schema", "strict"),
-    [
-        (CLOSED, True),
-        ({"type": "string"}, True),
-        ("text", True),
-        ([CLOSED, {"type": "string"}], True),
-        ({"type": "object", "additionalProperties": False}, True),
-        ({**CLOSED, "additionalProperties": True}, False),
-        ({**CLOSED, "required": []}, False),
-        ({"type": "object", "properties": {"a": {}}, "required": ["a"]}, False),
-        (OPEN_INSIDE, False),
-        ([CLOSED, OPEN_INSIDE], False),
-        ({"anyOf": [CLOSED, OPEN_INSIDE]}, False),
-    ],
-)
+SCHEMAS: list[tuple[object, bool]] = [
+    (CLOSED, True),
+    ({"type": "string"}, True),
+    ("text", True),
+    ([CLOSED, {"type": "string"}], True),
+    ({"type": "object", "additionalProperties": False}, True),
+    ({**CLOSED, "additionalProperties": True}, False),
+    ({**CLOSED, "required": []}, False),
+    ({"type": "object", "properties": {"a": {}}, "required": ["a"]}, False),
+    (OPEN_INSIDE, False),
+    ([CLOSED, OPEN_INSIDE], False),
+    ({"anyOf": [CLOSED, OPEN_INSIDE]}, False),
+]
+
+
+@pytest.mark.parametrize(("schema", "strict"), SCHEMAS)
 def test_a_schema_is_strict_if_every_object_in_it_is_closed_and_requires_its_fields(
     schema: object, strict: bool
 ) -> None:

@@ -87,7 +87,9 @@ async def test_waits_are_told_except_a_first_short_one(clock: Clock) -> None:
     ]
     await all_items(retry(Failing(fail(2.0)), told))
     assert told[2:] == ["no answer yet (busy); next attempt in 2 s"], "2.2 s are more than a short wait"
-    assert clock.slept == [2.0, 4.0, 4.0, 2.2]
+    await all_items(retry(Failing(fail(), fail()), told, first_wait=0.5))
+    assert told[3:] == ["no answer yet (down); next attempt in 1 s"], "the second wait is told, short or not"
+    assert clock.slept == [2.0, 4.0, 4.0, 2.2, 0.5, 1.0]
 
 
 async def test_a_wait_may_end_at_the_deadline_and_not_after_it(clock: Clock) -> None:
