@@ -11,7 +11,7 @@ from sandboxes.rungs import RUNGS
 from septet.domain.runs import Cell, Job, Network
 from septet.errors import SandboxFailed
 from septet.sandboxes.interpreters import Interpreters
-from septet.sandboxes.job_runner import JobRunner
+from septet.sandboxes.job_runner import JobRunner, without_mounts
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 from septet.sandboxes.rungs.unsafe import UnsafeLocal
 
@@ -150,3 +150,19 @@ async def test_a_copy_is_run_at_the_folders_path_or_where_it_is(tmp_path: Path, 
     assert (copy / "made").read_text() == "here"
     assert not (origin / "made").exists()
     assert (rest == ["tools cannot be written"]) == (rung != "unsafe")
+
+
+def test_without_mounts_a_shared_file_is_a_copy_that_programs_may_spoil(tmp_path: Path) -> None:
+    origin, work = tmp_path / "origin", tmp_path / "work"
+    for folder in (origin, work):
+        (folder / "node_modules").mkdir(parents=True)
+    (origin / "film.bin").write_bytes(b"film")
+    (work / "film.bin").touch()
+    job = Job(
+        command=("true",), workspace=str(work), mounted_at=str(origin), shared=("film.bin", "node_modules")
+    )
+    without_mounts(job)
+    assert (work / "node_modules").is_symlink()
+    (work / "film.bin").write_bytes((work / "film.bin").read_bytes() + b" spoilt")
+    assert (origin / "film.bin").read_bytes() == b"film"
+    assert (work / "film.bin").read_bytes() == b"film spoilt"
