@@ -13,7 +13,7 @@ from septet.domain.runs import Cell, Job, Limits, Network, Screen, Server
 from septet.errors import SandboxFailed
 from septet.sandboxes import job_runner
 from septet.sandboxes.interpreters import Interpreters
-from septet.sandboxes.job_runner import JobRunner
+from septet.sandboxes.job_runner import JobRunner, without_mounts
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 from septet.sandboxes.rungs.unsafe import UnsafeLocal
 
@@ -243,3 +243,19 @@ def test_where_nothing_can_be_mounted_what_is_shared_is_linked(tmp_path: Path) -
         readable=("/r", *(str(person / name) for name in (".venv", "full", "none"))),
     )
     assert job_runner.without_mounts(PLAIN) == PLAIN
+
+
+def test_without_mounts_a_shared_file_is_a_copy_that_programs_may_spoil(tmp_path: Path) -> None:
+    origin, work = tmp_path / "origin", tmp_path / "work"
+    for folder in (origin, work):
+        (folder / "node_modules").mkdir(parents=True)
+    (origin / "film.bin").write_bytes(b"film")
+    (work / "film.bin").touch()
+    job = Job(
+        command=("true",), workspace=str(work), mounted_at=str(origin), shared=("film.bin", "node_modules")
+    )
+    without_mounts(job)
+    assert (work / "node_modules").is_symlink()
+    (work / "film.bin").write_bytes((work / "film.bin").read_bytes() + b" spoilt")
+    assert (origin / "film.bin").read_bytes() == b"film"
+    assert (work / "film.bin").read_bytes() == b"film spoilt"

@@ -303,7 +303,7 @@ class JobRunner:
 
 
 def without_mounts(job: Job) -> Job:
-    """Replace mounts on a rung that has none: run in the workspace itself, with links to shared folders."""
+    """Replace mounts on a rung without them: run in the workspace itself, with links to folders and copies of files."""
     for name in job.shared:
         path = Path(job.workspace, name)
         with suppress(OSError):
@@ -311,8 +311,7 @@ def without_mounts(job: Job) -> Job:
                 path.rmdir()  # an empty mount point
                 path.symlink_to(shared_source(job, name))
             elif path.is_file() and not path.is_symlink() and not path.stat().st_size:
-                path.unlink()
-                path.symlink_to(shared_source(job, name))
+                shutil.copyfile(shared_source(job, name), path)  # through a link it could be written to
     shared = tuple(str(shared_source(job, name)) for name in job.shared)
     return replace(job, mounted_at="", shared=(), readable=(*job.readable, *shared))
 
