@@ -142,6 +142,15 @@ async def test_two_alike_are_not_enough_and_a_disagreement_is_the_question(tmp_p
     assert (await coder.files(version))["double.py"] == RIGHT
 
 
+async def test_a_program_that_nothing_confirms_says_why(tmp_path: Path) -> None:
+    coder = Coder(tmp_path, [RIGHT])
+    version = (await coder.turn(began()))[-1]
+    assert isinstance(version, VersionWritten)
+    assert version.confirmation is not None
+    assert version.confirmation.verdict == "unconfirmed"
+    assert version.confirmation.detail == "1 of 1 candidates behave alike, which is too few"
+
+
 async def test_an_example_that_the_planner_invented_vetoes_nothing(tmp_path: Path) -> None:
     coder = Coder(tmp_path, [f"{RIGHT}assert double(4) == 8\nassert double(5) == 11\n", SUM, FLOAT])
     version = (await coder.turn(began("double(2) == 5")))[-1]

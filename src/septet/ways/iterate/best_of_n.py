@@ -180,7 +180,11 @@ class CandidatePool:
             return Confirmation(verdict="agreed", detail=detail)
         near = [one.near for one in self._probes]
         question = rival_question([one.call for one in self._probes], self._outcomes, choice, near)
-        return Confirmation(verdict="contradicted" if question else "unconfirmed", detail=question)
+        if question:
+            return Confirmation(verdict="contradicted", detail=question)
+        where = "only near the examples" if choice.alike >= ALIKE else "which is too few"
+        detail = f"{choice.alike} of {choice.peers} candidates behave alike, {where}"
+        return Confirmation(verdict="unconfirmed", detail=detail)
 
 
 def earlier_answers(state: State, speaker: str) -> list[ModelAnswered]:
