@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from septet.domain.messages import Answer, Delta
 from septet.models.faults import RateLimited, ServerError, TimedOut, TransientFault
-from septet.models.wrappers.retry import Fallback, RequestTimeout, Retry, RetryPolicy, check_deadline
+from septet.models.wrappers.retry import Fallback, RequestTimeout, Retry, RetryPolicy
 from septet.models.wrappers.streams import Item
 
 pytestmark = pytest.mark.anyio
@@ -132,12 +132,6 @@ def test_the_waits_of_a_policy() -> None:
     assert policy.wait(1, fail(100.0), 1.0) == 101.0
     assert policy.wait(3, fail(10.0), 1.0) == 11.0
     assert policy.wait(1, RateLimited("busy"), 1.0) == 1.0
-
-
-def test_a_deadline_is_kept_to_the_moment(clock: Clock) -> None:
-    check_deadline(1000.0)
-    with pytest.raises(TimedOut):
-        check_deadline(999.9)
 
 
 class Silent:
