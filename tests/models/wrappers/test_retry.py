@@ -38,7 +38,7 @@ class Clock:
         self.slept: list[float] = []
         self.now = 1000.0
         monkeypatch.setattr("septet.models.wrappers.retry.anyio.sleep", self._sleep)
-        monkeypatch.setattr("septet.models.wrappers.retry.anyio.current_time", lambda: self.now)
+        monkeypatch.setattr("septet.models.wrappers.retry.now", lambda: self.now)
 
     async def _sleep(self, seconds: float) -> None:
         self.slept.append(seconds)

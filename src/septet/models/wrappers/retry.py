@@ -43,6 +43,11 @@ class Fallback:
 SHORT_WAIT = 2.0
 
 
+def now() -> float:
+    """The time of `anyio.current_time`, which looks for its backend at each call."""
+    return get_running_loop().time()
+
+
 class RetryPolicy(Value):
     """How long one answer may take in all, and the waits between attempts: doubled each time, with jitter.
 
@@ -74,7 +79,6 @@ class Retry:
         self._chance = chance
 
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
-        now = get_running_loop().time  # anyio looks for its backend at each call
         end = min(now() + self._policy.total_seconds, anyio.current_effective_deadline())
         shown = ShownDeltas()
         attempt = 0
@@ -97,7 +101,7 @@ class Retry:
     async def _wait(self, attempt: int, fault: TransientFault, end: float) -> None:
         """Wait for the next attempt, or give up at once if it would come too late."""
         seconds = self._policy.wait(attempt, fault, self._chance())
-        if attempt >= self._policy.attempts or anyio.current_time() + seconds > end:
+        if attempt >= self._policy.attempts or now() + seconds > end:
             raise fault
         if attempt > 1 or seconds > SHORT_WAIT:
             self._notify(f"no answer yet ({fault.cause}); next attempt in {seconds:.0f} s")
