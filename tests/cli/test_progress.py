@@ -68,7 +68,7 @@ def test_a_chat_is_stepped_and_then_left_to_itself(septet: Septet) -> None:
         terminal.type("c")
         screen = terminal.wait_for("exit code 0")
     assert screen.count("[Enter] do · e edit · c continue · q quit") == 3
-    assert "done, all checks passed" in screen
+    assert "done; the coder knew every example of P1 and P2" in screen
 
 
 def test_long_lines_are_broken_between_words_on_a_narrow_terminal(septet: Septet) -> None:

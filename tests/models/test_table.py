@@ -97,13 +97,13 @@ PATTERNS = [one.name_pattern for one in PROVIDERS]
 @pytest.mark.parametrize(
     ("name", "cause", "remedy"),
     [
-        ("gpt-5", "'gpt-5' names no model", "did you mean 'openai/gpt-5'?"),
-        ("Claude-x/y", "'Claude-x/y' names no model", "did you mean 'anthropic/Claude-x/y'?"),
-        (f"qwen{LONG}", f"'qwen{LONG[:76]}' names no model", f"did you mean 'ollama/qwen{LONG[:76]}'?"),
-        ("antropic/x", "'antropic/x' names no model", "did you mean 'anthropic/…'?"),
-        (f"opnai/{LONG}", f"'opnai/{LONG[:74]}' names no model", "did you mean 'openai/…'?"),
-        (LONG, f"'{LONG[:80]}' names no model", f"use {', '.join(PATTERNS[:-1])} or {PATTERNS[-1]}"),
-        ("openai/", "'openai/' names no model", f"use {', '.join(PATTERNS[:-1])} or {PATTERNS[-1]}"),
+        ("gpt-5", "'gpt-5' is not a model name", "did you mean 'openai/gpt-5'?"),
+        ("Claude-x/y", "'Claude-x/y' is not a model name", "did you mean 'anthropic/Claude-x/y'?"),
+        (f"qwen{LONG}", f"'qwen{LONG[:76]}' is not a model name", f"did you mean 'ollama/qwen{LONG[:76]}'?"),
+        ("antropic/x", "'antropic/x' is not a model name", "did you mean 'anthropic/…'?"),
+        (f"opnai/{LONG}", f"'opnai/{LONG[:74]}' is not a model name", "did you mean 'openai/…'?"),
+        (LONG, f"'{LONG[:80]}' is not a model name", f"use {', '.join(PATTERNS[:-1])} or {PATTERNS[-1]}"),
+        ("openai/", "'openai/' is not a model name", f"use {', '.join(PATTERNS[:-1])} or {PATTERNS[-1]}"),
     ],
 )
 def test_what_is_no_name_gets_the_nearest_one_or_all_forms(name: str, cause: str, remedy: str) -> None:

@@ -171,6 +171,8 @@ def holdable(text: str) -> HoldableCheck:
         ("held serves /greet?name=Zoe => zoe", True),
         ("example app.same([1, 2]) => [1, 2]", True),
         ("command python greet.py Ann => Hello, Ann", False),
+        ("command python hello.py => hello", False),
+        ("command python parity.py 13 => 1", False),
         ("command python app.py 2 3 => 5", False),
         ("command python app.py 2 3", False),
         ("held app.double(21) => 42", False),

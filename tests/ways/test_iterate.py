@@ -200,7 +200,7 @@ async def test_findings_that_the_coder_passes_over_are_asked_about_once_and_its_
     silent = await written(CODE, *before)
     assert isinstance(silent, Refusal)
     assert silent.reason == (
-        "no answer to F1; before the files, write 'F1: fixed, …' or 'F1: refused, because …' for each"
+        "no answer to F1; write 'F1: fixed, …' or 'F1: refused, because …' for each"
         "\n\nThe files are kept: they need not come again."
     )
     again = await written(CODE, *before, ReplyRefused(role="coder", reason=silent.reason))

@@ -54,7 +54,7 @@ from septet.team.layouts import (
     workspace_delta,
 )
 from septet.team.suite_runners import parse_suite_output, reporting_command, script_of_package
-from septet.workspace.files import Workspace, in_thread, make_folder, path_and_parents
+from septet.workspace.files import Workspace, in_thread, make_folder, path_and_parents, path_problem
 from septet.workspace.listing import is_secret
 from septet.workspace.scratch import Scratch
 from septet.workspace.snapshots import hidden_in
@@ -251,8 +251,9 @@ class RunContext:
         return content
 
     async def base_texts(self, paths: Iterable[str]) -> dict[str, str]:
-        """What these files held before the chat changed them."""
-        contents = {path: await self.scratch.base.content(path) for path in paths} if self.scratch else {}
+        """What these files held before the chat changed them. A plan may name what is no path of a file."""
+        valid = [path for path in paths if path_problem(path) is None] if self.scratch else []
+        contents = {path: await self.scratch.base.content(path) for path in valid} if self.scratch else {}
         return {path: text.decode(errors="replace") for path, text in contents.items() if text is not None}
 
     def mounted(self, job: Job) -> Job:

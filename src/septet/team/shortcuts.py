@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from septet.domain.files import is_test
-from septet.domain.plans import CommandSucceeds, ExampleHolds, HoldableCheck, Serves, input_of
+from septet.domain.plans import CommandSucceeds, ExampleHolds, HoldableCheck, Serves, gives_input, input_of
 from septet.team.controls import FUNCTIONS, new_sign, parse_module
 
 Strength = Literal["", "text", "any"]
@@ -423,9 +423,11 @@ def holds(written: Written, pair: Pair) -> bool:
 
 def is_echo(check: HoldableCheck) -> bool:
     """Whether what a check looks for is what it gives: a program that repeats its input meets it."""
+    if not gives_input(check):
+        return False
     if isinstance(check, CommandSucceeds | Serves):
         given = input_of(check).replace("+", " ").replace("%20", " ")
-        return bool(check.prints) and check.prints.strip().lower() in given.lower()
+        return bool(check.prints) and holds_word(given.lower(), check.prints.strip().lower())
     call = ast.parse(check.call, mode="eval").body
     given = [ast.unparse(one) for one in call.args] if isinstance(call, ast.Call) else []
     try:
