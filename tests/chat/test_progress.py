@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from team.states import STARTED, chat
 
 from septet.chat.progress import Words, event_line, plan_changes, progress_line
+from septet.chat.results import RunOutcome
 from septet.domain.events import (
     AnswerGiven,
     BaseMoved,
@@ -49,6 +50,7 @@ from septet.domain.plans import (
 from septet.domain.pytest_report import TestCase, TestReport
 from septet.domain.runs import Purpose, RunResult
 from septet.domain.teams import RoleSpec, TeamSpec
+from septet.web.chat_view import event_text_for_page
 
 FILES = (FileRef(path="a.py", sha256="1", size=1), FileRef(path="b.py", sha256="2", size=2))
 CHANGES = (
@@ -269,6 +271,18 @@ def test_a_check_that_went_well_and_its_controls_are_told_by_the_evidence_alone(
     for run in (check_run("check"), check_run("hollow check"), check_run("check on base")):
         assert progress_line(run) == ("", "")
         assert progress_line(run, verbose=True)[1]
+
+
+def test_the_page_marks_what_the_evidence_tells_and_an_example_shows_what_it_gives() -> None:
+    hollow = replace(
+        check_run("hollow check"), result=RunResult(exit_code=0, stdout="\nseptet-example:=None\n")
+    )
+    text = event_text_for_page(hollow)
+    assert text is not None
+    assert (text.in_evidence, text.outcome) == (True, RunOutcome(text="gives None", good=True))
+    failed = event_text_for_page(check_run("check", exit_code=1))
+    assert failed is not None
+    assert not failed.in_evidence
 
 
 def test_a_check_that_failed_is_told_with_its_last_line() -> None:

@@ -672,6 +672,7 @@ export interface EventText {
   outcome?: RunOutcome | null;
   checks?: string[];
   text?: string;
+  in_evidence?: boolean;
 }
 
 export interface ConductorStatus {

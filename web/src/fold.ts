@@ -96,7 +96,7 @@ export function fold(view: View, event: Event, text: EventText): void {
     case 'septet.run_finished':
       return finish(view, event, { ...runOf(view, event.data, text), result: event.data.result });
     case 'septet.evidence_found':
-      runsOf(view, event).evidence.push(event.data);
+      runsOf(view, event).evidence.push({ ...event.data, text: text.text ?? event.data.detail });
       return;
     case 'septet.review_given':
       view.reviews.set(event.data.version, event.data);
@@ -212,8 +212,8 @@ function runsOf(view: View, event: Event): Runs {
 }
 
 function runOf(view: View, run: RunStarted, text: EventText): Run {
-  const { outcome, text: title = run.purpose } = text;
-  return { ...run, title, version: view.versions.length, outcome: outcome ?? undefined };
+  const { outcome, text: title = run.purpose, in_evidence: inEvidence } = text;
+  return { ...run, title, version: view.versions.length, outcome: outcome ?? undefined, inEvidence };
 }
 
 function finish(view: View, event: Event, run: Run): void {

@@ -305,9 +305,11 @@ export function ReviewCard({ review }: { review: ReviewGiven }) {
 function RunsBody({ item }: { item: Runs }) {
   return (
     <>
-      {item.runs.map((run) => (
-        <RunRow run={run} key={run.id} />
-      ))}
+      {item.runs
+        .filter((run) => !run.inEvidence)
+        .map((run) => (
+          <RunRow run={run} key={run.id} />
+        ))}
       {item.evidence.length > 0 && (
         <ul class="evidence">
           {item.evidence.map((one) => (
@@ -319,10 +321,10 @@ function RunsBody({ item }: { item: Runs }) {
   );
 }
 
-function EvidenceRow({ one }: { one: EvidenceFound }) {
+function EvidenceRow({ one }: { one: EvidenceFound & { text: string } }) {
   return (
     <li class={one.passed ? 'good' : 'bad'}>
-      {one.passed ? '✓' : '✗'} <b>{one.item}</b> {visible(one.detail)}
+      {one.passed ? '✓' : '✗'} <b>{one.item}</b> {visible(one.text)}
     </li>
   );
 }

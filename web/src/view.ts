@@ -38,7 +38,7 @@ export interface Runs extends Entry {
   kind: 'runs';
   version: number;
   runs: Run[];
-  evidence: EvidenceFound[];
+  evidence: (EvidenceFound & { text: string })[];
 }
 export interface Spoken extends Entry {
   kind: 'person';
@@ -88,7 +88,13 @@ export type Item = NewItem & { revision: number };
 
 export type Call = ToolCalled & Partial<Omit<ToolAnswered, 'id'>>;
 /** `title` is what was run, in the server's words. */
-export type Run = RunStarted & { title: string; version: number; result?: RunResult; outcome?: RunOutcome };
+export type Run = RunStarted & {
+  title: string;
+  version: number;
+  result?: RunResult;
+  outcome?: RunOutcome;
+  inEvidence?: boolean;
+};
 export interface Turn {
   speaker: string;
   answered: boolean;

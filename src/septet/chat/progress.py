@@ -62,7 +62,7 @@ def progress_line(event: Event, verbose: bool = False) -> Words:
         case VersionWritten():
             return version_line(event)
         case EvidenceFound():
-            return "runner", evidence_line(event)
+            return "runner", f"{'✓' if event.passed else '✗'} {event.item} {evidence_text(event)}"
         case ReviewGiven():
             return "reviewer", review_text(event)
         case ModelAnswered(role=role, answer=answer):
@@ -166,18 +166,17 @@ def is_told_by_evidence(run: RunFinished) -> bool:
     return run.purpose in ("hollow check", "check on base")
 
 
-def evidence_line(event: EvidenceFound) -> str:
+def evidence_text(event: EvidenceFound) -> str:
     """What was looked at, and what was seen."""
     match event.check:
         case ExampleHolds(call=call, value=value) if event.passed:
-            seen = f"{call} gives {value}"
+            return f"{call} gives {value}"
         case ExampleHolds(held=False):
-            seen = event.detail
+            return event.detail
         case CommandSucceeds(command=command) if event.passed:
-            seen = f"{command}: {event.detail}"
+            return f"{command}: {event.detail}"
         case _:
-            seen = f"{check_text(event.check)}: {event.detail}"
-    return f"{'✓' if event.passed else '✗'} {event.item} {seen}"
+            return f"{check_text(event.check)}: {event.detail}"
 
 
 def run_line(event: RunFinished) -> Words:

@@ -13,6 +13,7 @@ from septet.domain.plans import check_text
 from septet.domain.runs import CONTROLS, Network, Purpose
 from septet.domain.state import Spending, State
 from septet.domain.teams import Allowance, EndReason, TeamSpec
+from septet.team.acceptance import OUTCOME_MARK, call_outcome, outcome_text
 from septet.team.baseline import suite_notes
 from septet.team.budgets import allowance, own_spending
 from septet.team.evidence import (
@@ -252,6 +253,8 @@ def control_text(run: RunFinished) -> str:
     `run_title` says which of these it is.
     """
     if run.purpose != "tests alone":  # its output is judged with the check itself
+        if OUTCOME_MARK in run.result.stdout:
+            return outcome_text(call_outcome(run.result.stdout))
         lines = run.result.stdout.split("\n")
         printed = next((line.strip() for line in lines if line.strip()), "")
         shown = repr(printed[:40]) if printed else "nothing"

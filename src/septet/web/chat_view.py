@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from septet.chat.export import base_text, challenge_words, package_text
 from septet.chat.index_file import IndexFile
 from septet.chat.names import CHAT_NAME, chat_title
+from septet.chat.progress import evidence_text, is_told_by_evidence
 from septet.chat.results import (
     RunOutcome,
     author_text,
@@ -29,6 +30,7 @@ from septet.domain.events import (
     Delivered,
     DeliveryStarted,
     Event,
+    EvidenceFound,
     PackagesDecided,
     PackagesInstalled,
     PackagesWanted,
@@ -273,19 +275,21 @@ def budget_views(owner: str, limits: Allowance, used: Spending) -> Iterator[Budg
 
 
 class EventText(Value):
-    """Display text for an event: what was run and its outcome, the checks of a plan, or a sentence."""
+    """Display text for an event: what was run and its outcome, the checks of a plan, or a sentence.
+
+    `in_evidence` marks a run of which the evidence says all that there is to say.
+    """
 
     outcome: RunOutcome | None = None
     checks: tuple[str, ...] = ()
     text: str = ""
+    in_evidence: bool = False
 
 
 def event_text_for_page(event: Event) -> EventText | None:
     match event:
-        case RunStarted():
-            return EventText(text=run_title(event))
-        case RunFinished():
-            return EventText(text=run_title(event), outcome=run_outcome(event))
+        case RunStarted() | RunFinished() | EvidenceFound():
+            return run_text(event)
         case PlanProposed(plan=plan):
             return EventText(checks=tuple(check_text(item.check) for item in plan.items))
         case PackagesWanted() | PackagesDecided() | PackagesInstalled():
@@ -299,6 +303,17 @@ def event_text_for_page(event: Event) -> EventText | None:
             return EventText(text=f"Ended, says {by}: {words}" if by else f"Ended: {words}")
         case _:
             return None
+
+
+def run_text(event: RunStarted | RunFinished | EvidenceFound) -> EventText:
+    match event:
+        case RunStarted():
+            return EventText(text=run_title(event))
+        case RunFinished():
+            outcome = run_outcome(event)
+            return EventText(text=run_title(event), outcome=outcome, in_evidence=is_told_by_evidence(event))
+        case EvidenceFound():
+            return EventText(text=evidence_text(event))
 
 
 def event_texts(events: Sequence[Recorded]) -> dict[str, EventText]:
