@@ -26,7 +26,7 @@ export function Divider() {
     const step = { ArrowLeft: STEP, ArrowRight: -STEP }[key.key];
     if (step === undefined) return;
     key.preventDefault();
-    setShare(within(share + step));
+    setShare((now) => within(now + step));
   };
   return (
     <div
