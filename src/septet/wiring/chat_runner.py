@@ -348,18 +348,18 @@ class ChatService:
                     tasks.cancel_scope.cancel()
                 async for recorded in self.session.store.watch(state.chat, state.seq):
                     state = reduce(state, recorded)
-                    send.send_nowait(recorded)
+                    offer(send, recorded)
                     if awaited_question(state) is not None:
                         tasks.cancel_scope.cancel()
             for recorded in await self.session.store.read(state.chat, state.seq):
                 if awaited_question(state) is None:
                     state = reduce(state, recorded)
-                    send.send_nowait(recorded)
+                    offer(send, recorded)
 
     async def _listen(self, pieces: AsyncIterator[BusMessage], send: MemoryObjectSendStream[Item]) -> None:
         async for piece in pieces:
             with suppress(msgspec.MsgspecError):
-                send.send_nowait(LIVE_DECODER.decode(piece.message))
+                offer(send, LIVE_DECODER.decode(piece.message))
 
     async def _wait_for_runner(self, chat: str, scope: anyio.CancelScope) -> None:
         await self.runner.wait_until_finished(chat)
@@ -381,3 +381,9 @@ async def open_chat_service(session: Session, model: str = "") -> AsyncGenerator
     async with anyio.create_task_group() as tasks:
         yield ChatService(session, ChatRunner(session, tasks), model)
         tasks.cancel_scope.cancel()
+
+
+def offer(send: MemoryObjectSendStream[Item], item: Item) -> None:
+    """Send an item, unless who followed has just left: what is about to be cancelled may come to this once more."""
+    with suppress(anyio.BrokenResourceError):
+        send.send_nowait(item)
