@@ -29,10 +29,10 @@ from septet.evaluation.runs import judge
 from septet.evaluation.suites import MODULE, EvalTask, read_suite
 from septet.ports import Sandbox
 from septet.settings.home import find_home
-from septet.team.agreement import Outcomes, ProgramChoice, choose
-from septet.team.goal_examples import example_of, stated_examples, wanted_names
+from septet.team.agreement import Outcomes, ProgramChoice, choose, is_believed
+from septet.team.goal_examples import example_of, seen_as_stated, stated_examples, wanted_names
 from septet.team.sorting import read_reply
-from septet.ways.iterate.best_of_n import ALIKE, MOST_VOTES
+from septet.ways.iterate.best_of_n import DRAWS_AT_ONCE, MOST_VOTES
 from septet.wiring.sandbox import open_job_runner
 
 T = TypeVar("T", bound=Value)
@@ -58,6 +58,8 @@ class Verdict(Value, omit_defaults=False):
 class Draw(Value, omit_defaults=False):
     program: str
     tokens: int
+    prompt: int = 0
+    """Of these, the tokens of the prompt."""
 
 
 class Tried(Value, omit_defaults=False):
@@ -67,6 +69,7 @@ class Tried(Value, omit_defaults=False):
     near: tuple[bool, ...]
     draws: tuple[Draw, ...]
     outcomes: dict[str, Outcomes]
+    has_examples: bool = True
 
 
 def read_replies(path: Path) -> dict[str, list[Reply]]:
@@ -85,14 +88,30 @@ async def try_task(task: EvalTask, replies: Sequence[Reply], sandbox: Sandbox) -
     said = (example_of(text) for one in readings for text in one.asserts)
     votes = list(dict.fromkeys(one for one in said if one and one not in stated))[:MOST_VOTES]
     calls = probes(wanted[0], seeds_from_calls([one.call for one in stated], wanted[0])) if wanted else []
-    questions = Questions(checks=tuple(stated), votes=tuple(votes), calls=tuple(one.call for one in calls))
+    questions = Questions(
+        checks=tuple(stated),
+        votes=tuple(votes),
+        calls=tuple(seen_as_stated(one.call, stated) for one in calls),
+    )
     programs = list(dict.fromkeys(one.module for one in readings if one.module))
     with tempfile.TemporaryDirectory() as folder:
         told = await try_programs(State(), programs, questions, sandbox, folder)
-    tokens = [one.prompt_tokens + one.completion_tokens for one in replies]
-    draws = [Draw(program=one.module, tokens=cost) for one, cost in zip(readings, tokens, strict=True)]
+    draws = [
+        Draw(
+            program=one.module,
+            tokens=reply.prompt_tokens + reply.completion_tokens,
+            prompt=reply.prompt_tokens,
+        )
+        for one, reply in zip(readings, replies, strict=True)
+    ]
     outcomes = dict(zip(programs, told, strict=True))
-    return Tried(task=task.id, near=tuple(one.near for one in calls), draws=tuple(draws), outcomes=outcomes)
+    return Tried(
+        task=task.id,
+        near=tuple(one.near for one in calls),
+        draws=tuple(draws),
+        outcomes=outcomes,
+        has_examples=bool(stated),
+    )
 
 
 def pick(tried: Tried, draws: Sequence[Draw]) -> tuple[str, ProgramChoice | None]:
@@ -100,10 +119,6 @@ def pick(tried: Tried, draws: Sequence[Draw]) -> tuple[str, ProgramChoice | None
     readable = [one.program for one in draws if one.program]
     choice = choose([tried.outcomes[one] for one in readable], tried.near)
     return (readable[choice.place] if choice else ""), choice
-
-
-def is_believed(choice: ProgramChoice | None) -> bool:
-    return choice is not None and choice.met and choice.alike >= ALIKE and choice.support >= 1
 
 
 def orders(tried: Tried) -> Iterator[list[Draw]]:
@@ -130,19 +145,22 @@ def curve(tasks: Sequence[Tried], passed: dict[tuple[str, str], bool]) -> None:
 
 
 def stopped(tasks: Sequence[Tried], passed: dict[tuple[str, str], bool], most: int) -> None:
-    """Two draws at a time until a program is believed, as the pool of candidates does it."""
+    """Some draws at a time until a program is believed, as the pool of candidates does it: a request for several."""
     right = tokens = believed = believed_right = 0.0
     for task in tasks:
         for order in orders(task):
-            size, program, choice = 0, "", None
-            while size < most and not is_believed(choice):
-                size = min(most, size + 2)
+            size, program, sure = 0, "", False
+            while size < most and not sure:
+                requests = 1 if size else 2  # the very first answer has a temperature of its own
+                tokens += requests * order[0].prompt / TIMES
+                size = min(most, size + DRAWS_AT_ONCE)
                 program, choice = pick(task, order[:size])
+                sure = choice is not None and is_believed(choice, size, task.has_examples)
             good = passed.get((task.task, program), False)
             right += good / TIMES
-            tokens += sum(one.tokens for one in order[:size]) / TIMES
-            believed += is_believed(choice) / TIMES
-            believed_right += (good and is_believed(choice)) / TIMES
+            tokens += sum(one.tokens - one.prompt for one in order[:size]) / TIMES
+            believed += sure / TIMES
+            believed_right += (good and sure) / TIMES
     single = sum(one.draws[0].tokens for one in tasks)
     shares = f"{right:.1f} of {len(tasks)} right, {tokens / single:.1f} × tokens"
     print(f"at most {most:>2}, stopped when believed: {shares};")
@@ -175,7 +193,7 @@ async def main(options: argparse.Namespace) -> None:
     whole = [one for one in tried.values() if len(one.draws) == most]
     print(f"{len(whole)} tasks with {most} draws each; one answer: {single_right(whole, passed)} right")
     curve(whole, passed)
-    for limit in (4, 6, 8, 12, 16):
+    for limit in (4, 8, 12, 16):
         stopped(whole, passed, min(limit, most))
 
 

@@ -1,17 +1,20 @@
 """How many easy goals the team reaches with the embedded model alone: no key, no network.
 
-Run: python bench/local.py [--model local/qwen2.5-coder-1.5b] [--rounds 2] [GOAL …]
+Run: python bench/local.py [--model local/qwen2.5-coder-1.5b] [--rounds 2] [--jobs 1] [GOAL …]
 
-Every goal has tests that the team never sees. A run that ends done and fails them ended done wrongly: that
-must not happen. The first run fetches nothing: `septet models get` does.
+With `--model url:http://HOST:PORT/v1#NAME` the same team (`small_team.py`) asks that server. Every goal has tests that
+the team never sees. A run that ends done and fails them ended done wrongly: that must not happen. Nothing is fetched:
+`septet models get` does that.
 """
 
 import argparse
 import sys
 import tempfile
+from pathlib import Path
 from time import monotonic
 
 import anyio
+from small_team import write_small_team
 
 from septet.common.values import Value
 from septet.domain.events import Recorded
@@ -106,13 +109,23 @@ class Outcome(Value):
     seconds: float
 
 
+def team_for(model: str, folder: str) -> str:
+    """An embedded model gets its team by itself."""
+    if model.partition("/")[0] == "local":
+        return "iterate"
+    return str(write_small_team(Path(folder, "small.yaml")))
+
+
 async def attempt(goal: Goal, model: str, rounds: int) -> Outcome:
     """One goal in a workspace of its own."""
     started = monotonic()
     log: list[Recorded] = []
-    with tempfile.TemporaryDirectory(prefix="septet-local-") as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="septet-local-") as folder,
+        tempfile.TemporaryDirectory(prefix="septet-local-team-") as beside,
+    ):
         try:
-            async with Team.load("iterate", model=model, budget=Budget(rounds=rounds)) as team:
+            async with Team.load(team_for(model, beside), model=model, budget=Budget(rounds=rounds)) as team:
                 # One by one: what came before an error counts too.
                 async for recorded in team.run(goal.text, workspace=folder):
                     log.append(recorded)  # noqa: PERF401  # see above
@@ -142,23 +155,31 @@ async def passes(goal: Goal, state: State, folder: str) -> bool:
     return result.succeeded
 
 
-async def run(model: str, rounds: int, names: list[str]) -> int:
+async def run(model: str, rounds: int, names: list[str], jobs: int) -> int:
     outcomes: list[Outcome] = []
+    limiter = anyio.CapacityLimiter(jobs)
+
+    async def one(goal: Goal) -> None:
+        async with limiter:
+            done = await attempt(goal, model, rounds)
+        outcomes.append(done)
+        hidden = "pass" if done.right else "fail"
+        row = f"| {done.goal} | {done.status} | {hidden} | {done.tokens} | {done.answers} | {done.seconds:.0f} |"
+        print(row, flush=True)
+
     print("| goal | ended | hidden tests | tokens | answers | seconds |\n|---|---|---|---|---|---|")
-    for goal in GOALS:
-        if names and goal.name not in names:
-            continue
-        one = await attempt(goal, model, rounds)
-        outcomes.append(one)
-        hidden = "pass" if one.right else "fail"
-        print(
-            f"| {one.goal} | {one.status} | {hidden} | {one.tokens} | {one.answers} | {one.seconds:.0f} |",
-            flush=True,
-        )
+    started = monotonic()
+    async with anyio.create_task_group() as group:
+        for goal in GOALS:
+            if not names or goal.name in names:
+                group.start_soon(one, goal)
     done = [one for one in outcomes if one.status == "done"]
     wrong = [one.goal for one in done if not one.right]
-    print(f"\n{len(done)} of {len(outcomes)} ended done, {len(wrong)} of them wrongly {wrong or ''}")
-    print(f"{sum(one.tokens for one in outcomes)} tokens, {sum(one.seconds for one in outcomes):.0f} s")
+    print(
+        f"\n{sum(one.right for one in outcomes)} of {len(outcomes)} are right; "
+        f"{len(done)} ended done, {len(wrong)} of them wrongly {wrong or ''}"
+    )
+    print(f"{sum(one.tokens for one in outcomes)} tokens, {monotonic() - started:.0f} s")
     return 1 if wrong else 0
 
 
@@ -166,9 +187,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Easy goals on the embedded model, judged by hidden tests.")
     parser.add_argument("--model", default="local/qwen2.5-coder-1.5b")
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=1, help="goals at once")
     parser.add_argument("goals", nargs="*")
     given = parser.parse_args()
-    return anyio.run(run, given.model, given.rounds, given.goals)
+    return anyio.run(run, given.model, given.rounds, given.goals, given.jobs)
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ class Conductor:
             async with room:
                 log = Log(self._store, State(chat=chat))
                 await log.record(ChatStarted(goal=chat, team=self._team, workspace=""))
-                await perform_with_remote_members(self._client, log, self._floor, {})
+                await perform_with_remote_members(self._client, self._store, log, self._floor, {})
                 assert len(log.state.talk.messages) == self._turns
 
         async with anyio.create_task_group() as tasks:

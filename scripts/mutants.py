@@ -1,16 +1,21 @@
 """Draws a seeded sample of mutants of our own code, and runs the tests that can notice each one.
 
-python scripts/mutants.py --seed N --count 60 --minutes 8    as far as the time goes; again, and it goes on
+python scripts/mutants.py --seed N --count 60                as far as the time goes; again, and it goes on
 python scripts/mutants.py --seed N --count 60 --list         say which ones, and run nothing
 python scripts/mutants.py --seed N --packages team,chat      of these packages alone
 
 A mutant is one comparison, condition, operator, constant or result changed in place; the file is put back whatever
 happens. Files under version control have to be clean. Mutants are drawn where logic decides, by weight. The tests are
-those that call the changed function (`scripts/touched.py` keeps which), those that mirror its module first, then the
-cheapest, as many as take half a minute of the processor. Of a test file that has changed since, what was kept of its
-tests counts as far as they are still there, and if it is near the module it is run whole, as is one that nothing is
-kept of; where few tests are known to call the function, files that import the module anywhere are run as well.
-A survivor is a missing test, or a change that makes no difference: look at it.
+those that call the changed function, in whatever process (`scripts/touched.py` keeps which): those that mirror its
+module, then those of its package and of all others, of each file in turn the cheapest one, as many as take 20 s of the
+processor. Of a test file that has changed since, what was kept of its tests counts as far as they are still there, and
+if it is near the module it is run whole, as is one that nothing is kept of; where few tests are known to call the
+function, files that import the module anywhere are run as well.
+
+A mutant is killed when a test fails over it that passes without it, and fails over it once more; another test that
+fails is left out, and the rest is run. A survivor is a missing test, or a change that makes no difference: look at it.
+Tests run in forks of one process (`scripts/forked.py`); with `--apart` each time in a process of its own, which takes
+several times as long, and can only kill more.
 """
 
 import argparse
@@ -19,16 +24,16 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Literal
 
+from forked import KILLED, Apart, Outcome, Ran, Runner, file_of, with_forks
 from touched import CACHE, Touched, functions_of, is_clean, kept, kept_before
 
 ROOT = Path(__file__).parent.parent
@@ -45,17 +50,35 @@ WEIGHTS = {
     "tools": 1,
     "stores": 1,
     "settings": 1,
+    "runtime": 1,
+    "common": 1,
+    "cluster": 1,
+    "evaluation": 1,
+    "protocols": 1,
+    "web": 1,
+    "cli": 1,
+    "wiring": 1,
 }
+"""Every package but `demos` and `testing`, which decide nothing for a person."""
+REPORT = os.dup(1)
 MOST_FILES = 4
 """Tests that mirror a module, and tests beside them that import it: no more files than that, if nothing is kept."""
 FEW_TESTS = 5
 """If no more tests are known to call a function, others that may do so are run as well."""
-MOST_SECONDS = 20.0
-"""Of the processor, as the tests took it when they were recorded."""
-BUSIEST, LONGEST = 180, 1200
-"""Seconds of one process, and by the clock; a mutant that takes more hangs."""
-NOT_FOUND, UNCOLLECTED = 4, "\nERROR tests/"
-"""How pytest ends where a test is not found, and how it says that its file could not even be imported."""
+OF_A_TEST = 0.01
+"""Seconds that each test takes at least."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long the tests over one mutant may take, and what each further file costs besides, which is imported."""
+
+    seconds: float
+    of_a_file: float
+
+
+BUDGETS = (Budget(2.0, 0.3), Budget(20.0, 0.05))
+"""Of the processor, as the tests took it when they were recorded: most mutants die of the few tests beside them."""
 OPPOSITES: dict[type[ast.AST], str] = {
     ast.Lt: "<=",
     ast.LtE: "<",
@@ -73,9 +96,6 @@ OPPOSITES: dict[type[ast.AST], str] = {
     ast.Sub: "+",
     ast.Mult: "+",
 }
-
-
-Outcome = Literal["killed", "hung", "SURVIVED", "no tests", "not run"]
 
 
 @dataclass(frozen=True)
@@ -207,24 +227,38 @@ class Calls:
                 else:
                     tests[whole] = tests.get(whole, 0.0) + seconds
 
-    def tests(self, mutant: Mutant) -> list[str]:
+    def tests(self, mutant: Mutant, budget: Budget) -> list[str]:
         """The tests that can notice it, in the order in which they are run, file by file."""
         near = tests_of(mutant.path)
         whole = [path for path in near if path not in self._known]
         found = dict.fromkeys(map(name_of, whole))
-        calling, left = self._tests.get(mutant.function, {}), MOST_SECONDS
-        mirrors = {*map(name_of, near)}
-        for test in sorted(calling, key=lambda one: (one.partition("::")[0] not in mirrors, calling[one])):
-            if calling[test] <= left and test.partition("::")[0] not in found:
-                left -= calling[test]
+        calling, left = self._tests.get(mutant.function, {}), budget.seconds
+        begun: set[str] = set()
+        for test in in_turn(calling, mutant.path, [*map(name_of, near)]):
+            file = file_of(test)
+            seconds = max(calling[test], OF_A_TEST) + budget.of_a_file * (file not in begun)
+            if seconds <= left and file not in found:
+                begun.add(file)
+                left -= seconds
                 found[test] = None
         if len(found) - len(whole) <= FEW_TESTS:
             anywhere = [path for path in importing(mutant.path, ROOT / "tests") if path not in self._known]
             found |= dict.fromkeys(map(name_of, anywhere[:MOST_FILES]))
-        files = {
-            name: place for place, name in reversed([*enumerate(one.partition("::")[0] for one in found)])
-        }
-        return sorted(found, key=lambda one: files[one.partition("::")[0]])
+        files = {name: place for place, name in reversed([*enumerate(map(file_of, found))])}
+        return sorted(found, key=lambda one: files[file_of(one)])
+
+
+def in_turn(seconds: Mapping[str, float], path: Path, near: Sequence[str]) -> list[str]:
+    """The tests of the files beside a module, then those of its package, then the others: each file has equal time."""
+    package = f"tests/{path.relative_to(SOURCE).parts[0]}/"
+    taken: Counter[str] = Counter()
+
+    def place(test: str) -> tuple[int, float]:
+        file = file_of(test)
+        taken[file] += max(int(1000 * seconds[test]), 10)
+        return (0, near.index(file)) if file in near else (1 + (not file.startswith(package)), taken[file])
+
+    return sorted(sorted(seconds, key=lambda one: seconds[one]), key=place)
 
 
 def name_of(path: Path) -> str:
@@ -235,38 +269,55 @@ def functions_in(path: Path) -> set[str]:
     return {name.rpartition(".")[2] for name, _ in functions_of(ast.parse(path.read_text()))}
 
 
-def outcome_of(mutant: Mutant, tests: list[str]) -> Outcome:
-    """Runs the tests over the mutant."""
-    whole = mutant.path.read_bytes()
-    changed = whole[: mutant.start] + mutant.after.encode() + whole[mutant.end :]
-    words = f"{sys.executable} -m pytest -x -q -n 0 -p no:cacheprovider -m".split()
-    limited = ["sh", "-c", f'ulimit -t {BUSIEST}; exec "$@"', "sh", *words, "not torture", *tests]
+def outcome_of(mutant: Mutant, tests: Sequence[str], runner: Runner) -> Ran:
+    """Runs the tests over the mutant, until one fails for it alone."""
+    left = [*tests]
+    while left:
+        with put_in(mutant):
+            ran = runner.run(left, mutant.path)
+        if ran.outcome not in KILLED:
+            return ran
+        again = tests_of_failed(ran.failed, left)
+        if fails_for(mutant, again, ran.outcome, runner):
+            return ran
+        say(f"    left out: {ran.failed or ran.outcome}")
+        left = [one for one in left if one not in again and one != ran.failed.partition("[")[0]]
+    return Ran("SURVIVED")
+
+
+def tests_of_failed(failed: str, tests: Sequence[str]) -> list[str]:
+    """What has to be run once more: a test, those of a file that could not be imported, or all if the run hangs."""
+    inside = [one for one in tests if one.startswith(f"{failed}::")]
+    return inside or ([failed] if failed else [*tests])
+
+
+def fails_for(mutant: Mutant, tests: Sequence[str], outcome: Outcome, runner: Runner) -> bool:
+    """Whether tests pass without the mutant, and fail over it again; what hangs is not waited for a second time."""
+    if runner.run(tests).outcome != "SURVIVED":
+        return False
+    if outcome == "hung":
+        return True
+    with put_in(mutant):
+        return runner.run(tests, mutant.path).outcome in KILLED
+
+
+@contextmanager
+def put_in(mutant: Mutant) -> Generator[None]:
+    """A fork leaves the file to its parent."""
+    whole, owner = mutant.path.read_bytes(), os.getpid()
     try:
-        mutant.path.write_bytes(changed)
-        with subprocess.Popen(
-            limited, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
-        ) as run:
-            try:
-                said = run.communicate(timeout=LONGEST)[0].decode(errors="replace")
-            except subprocess.TimeoutExpired:
-                return "hung"
-            finally:
-                with suppress(ProcessLookupError):
-                    os.killpg(run.pid, signal.SIGKILL)
+        write_source(mutant.path, whole[: mutant.start] + mutant.after.encode() + whole[mutant.end :])
+        yield
     finally:
-        mutant.path.write_bytes(whole)
-    named: dict[int, Outcome] = {
-        0: "SURVIVED",
-        1: "killed",
-        2: "killed",
-        -signal.SIGXCPU: "hung",
-        -signal.SIGKILL: "hung",
-    }
-    if run.returncode == NOT_FOUND and UNCOLLECTED in said:
-        return "killed"
-    if run.returncode not in named:
-        print(said[-2000:], file=sys.stderr)
-    return named.get(run.returncode, "not run")
+        if os.getpid() == owner:
+            write_source(mutant.path, whole)
+
+
+def write_source(path: Path, content: bytes) -> None:
+    """Without what was compiled of it before: that counts as its own if it is of the same second and length."""
+    path.write_bytes(content)
+    for compiled in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
+        compiled.unlink(missing_ok=True)
 
 
 def end(_signal: int, _frame: FrameType | None) -> None:
@@ -279,10 +330,11 @@ def main() -> int:
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--count", type=int, default=40)
     options.add_argument("--packages", default=",".join(WEIGHTS), help="draw from these alone")
-    options.add_argument("--minutes", type=float, default=8.0, help="begin no further one after that")
+    options.add_argument("--minutes", type=float, default=30.0, help="begin no further one after that")
     options.add_argument(
         "--part", default="1/1", help="K/N: every N-th one, from the K-th on: for N checkouts at once"
     )
+    options.add_argument("--apart", action="store_true", help="a process of its own for each run of tests")
     options.add_argument("--list", action="store_true", help="say which ones, and run nothing")
     given = options.parse_args()
     packages = given.packages.split(",")
@@ -298,23 +350,72 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     part, parts = map(int, given.part.split("/"))
     places = {one: folder / str(number) for number, one in enumerate(sample, start=1)}
-    run_sample(dict([*places.items()][part - 1 :: parts]), time.monotonic() + 60 * given.minutes)
-    outcomes = [place.read_text() for place in places.values() if place.exists()]
-    killed, live = sum(one in ("killed", "hung") for one in outcomes), len(outcomes)
-    left = len(sample) - live
-    print(f"{killed} of {live} killed ({killed / max(1, live):.0%}), seed {given.seed}, {left} left")
+    chosen = dict([*places.items()][part - 1 :: parts])
+    run_sample(chosen, time.monotonic() + 60 * given.minutes, apart=given.apart)
+    outcomes = {one: place.read_text() for one, place in places.items() if place.exists()}
+    tell(given.seed, outcomes, len(sample) - len(outcomes))
     return 0
 
 
-def run_sample(places: Mapping[Mutant, Path], stop: float) -> None:
-    """Runs those mutants that have no outcome yet, until the time is over."""
+def run_sample(places: Mapping[Mutant, Path], stop: float, *, apart: bool) -> None:
+    """Runs those mutants that have no outcome yet, until the time is over: all with the nearest tests first."""
     calls = Calls()
-    for mutant, place in places.items():
-        if not place.exists() and time.monotonic() < stop:
-            tests = calls.tests(mutant)
-            outcome = outcome_of(mutant, tests) if tests else "no tests"
-            place.write_text(outcome)
-            print(f"{place.name:>3} {outcome:8} {mutant.text} ({len(tests)} tests)", flush=True)
+    ran: dict[Mutant, set[str]] = {mutant: set() for mutant in places}
+    for budget in BUDGETS:
+        chosen = {
+            mutant: calls.tests(mutant, budget) for mutant, place in places.items() if not place.exists()
+        }
+        due = {mutant: [one for one in tests if one not in ran[mutant]] for mutant, tests in chosen.items()}
+
+        def run_all(
+            runner: Runner, due: Mapping[Mutant, list[str]] = due, last: bool = budget is BUDGETS[-1]
+        ) -> None:
+            for mutant, tests in due.items():
+                if time.monotonic() < stop:
+                    run_one(mutant, tests, runner, places[mutant], last=last)
+                    ran[mutant].update(tests)
+
+        if apart:
+            run_all(Apart(ROOT))
+        elif due:
+            with_forks(sorted({file_of(test) for tests in due.values() for test in tests}), run_all)
+
+
+def run_one(mutant: Mutant, tests: Sequence[str], runner: Runner, place: Path, *, last: bool) -> None:
+    """Keeps how it ended; that nothing noticed it only after the last of its tests."""
+    before = processor_seconds()
+    ran = outcome_of(mutant, tests, runner)
+    if ran.outcome == "not run":
+        ran = outcome_of(mutant, tests, Apart(ROOT))
+    if last or ran.outcome in KILLED:
+        place.write_text(ran.outcome)
+    end = f"by {ran.failed}" if ran.failed else f"{len(tests)} tests"
+    outcome = ran.outcome if place.exists() else "open"
+    say(f"{place.name:>3} {outcome:8} {mutant.text} ({end}, {processor_seconds() - before:.0f} s)")
+
+
+def processor_seconds() -> float:
+    return sum(os.times()[2:4])
+
+
+def say(text: str) -> None:
+    """Past pytest, which keeps what is printed."""
+    os.write(REPORT, f"{text}\n".encode())
+
+
+def tell(seed: int, outcomes: Mapping[Mutant, str], left: int) -> None:
+    """How many were killed, of each package and of all."""
+
+    def line(name: str, some: Collection[str]) -> str:
+        killed = sum(one in KILLED for one in some)
+        return f"{name}: {killed} of {len(some)} killed ({killed / max(1, len(some)):.0%})"
+
+    packages: dict[str, list[str]] = {}
+    for mutant, outcome in outcomes.items():
+        packages.setdefault(mutant.path.relative_to(SOURCE).parts[0], []).append(outcome)
+    for name, some in sorted(packages.items()):
+        print(line(name, some))
+    print(f"{line('all', outcomes.values())}, seed {seed}, {left} left")
 
 
 if __name__ == "__main__":

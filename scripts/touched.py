@@ -3,21 +3,26 @@
 python scripts/touched.py [TEST FILES…]    run them once, and keep what each test of theirs called
 
 Each function of the package gets a first statement that marks it in a file which all processes share, so that what
-programs do which a test starts, and kills, counts as well. Sources are put back whatever happens; they have to be
-clean, so work in a checkout of your own. A test file that has not changed since is not run again.
+programs do which a test starts, and kills, counts as well. Of programs that run inside the sandbox, where nothing of
+that can be reached, the kernel tells that their file was opened: all of their functions count then. Sources are put
+back whatever happens; they have to be clean, so work in a checkout of your own. A test file that has not changed since
+is not run again.
 """
 
 import argparse
 import ast
+import ctypes
 import hashlib
 import json
 import mmap
 import os
 import signal
+import struct
 import subprocess
 import sys
-from collections.abc import Generator, Iterator
-from itertools import groupby
+from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
+from itertools import groupby, islice
 from pathlib import Path
 from types import FrameType
 from typing import TypedDict
@@ -29,6 +34,8 @@ SOURCE = ROOT / "src" / "septet"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "septet-mutants"
 APART = ("sandboxes/inside/", "__main__.py")
 """Programs of their own, which know nothing of the package."""
+PROGRAMS = ("sandboxes/inside/*.py", "agents/trial_program.py")
+"""Those that run inside the sandbox: they are read or mounted, and cannot mark anything."""
 MARKER = SOURCE / "_touched.py"
 """The module that every source imports while it is marked."""
 SHARED = ROOT / ".touched"
@@ -133,6 +140,44 @@ def mark_sources() -> list[str]:
     return names
 
 
+class OpenedFiles:
+    """Says which of some files were opened, by whatever process and wherever they are mounted, since it was asked."""
+
+    IN_OPEN = 0x20
+    EVENT = struct.Struct("iIII")
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL(None, use_errno=True)
+        self._events = self._library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._paths: dict[int, Path] = {}
+
+    def watch(self, path: Path, original: Path) -> None:
+        """From now on, the original counts as opened when this file is."""
+        number = self._library.inotify_add_watch(self._events, os.fsencode(path), self.IN_OPEN)
+        if number < 0:
+            raise OSError(ctypes.get_errno(), "cannot be watched", str(path))
+        self._paths[number] = original
+
+    def read(self) -> set[Path]:
+        found: set[Path] = set()
+        with suppress(BlockingIOError):
+            while events := os.read(self._events, 4096):
+                found |= {self._paths[watch] for watch, *_ in self.EVENT.iter_unpack(events)}
+        return found
+
+
+def cached_readers() -> list[Callable[[], None]]:
+    """What empties the caches of functions that read a file once: each test has to read it as if it were alone."""
+    found = [
+        one
+        for name, module in list(sys.modules.items())
+        if name.startswith("septet.")
+        for one in vars(module).values()
+        if hasattr(one, "cache_clear") and "read_text" in one.__wrapped__.__code__.co_names
+    ]
+    return [one.cache_clear for one in found]
+
+
 def restore_sources() -> None:
     MARKER.unlink(missing_ok=True)
     SHARED.unlink(missing_ok=True)
@@ -157,20 +202,40 @@ class Recorder:
 
     def __init__(self, shared: mmap.mmap, functions: list[str]) -> None:
         self._shared = shared
-        self._functions = functions
+        programs = [path for pattern in PROGRAMS for path in sorted(SOURCE.glob(pattern))]
+        inside = {path: function_names(path) for path in programs}
+        self._functions = [*functions, *(name for names in inside.values() for name in names)]
+        numbers = iter(range(len(functions), len(self._functions)))
+        self._inside = {path: {*islice(numbers, len(names))} for path, names in inside.items()}
+        self._opened = OpenedFiles()
+        for path in programs:
+            self._opened.watch(path, path)
+        self._readers: list[Callable[[], None]] = []
         self._failed: set[str] = set()
         self._tests: dict[str, tuple[float, list[int]]] = {}
+
+    def pytest_collection_finish(self) -> None:
+        from septet.sandboxes.interpreters import modules_folder  # as it is marked
+
+        self._readers = cached_readers()
+        originals = {path.read_bytes(): path for path in self._inside}
+        for copy in modules_folder().glob("*.py"):
+            self._opened.watch(copy, originals[copy.read_bytes()])
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
+        for clear in self._readers:
+            clear()
+        self._opened.read()
         self._shared[:] = bytes(len(self._shared))
         before = sum(os.times()[:4])
         outcome = yield
         if item.nodeid not in self._failed:
-            called = [number for number, mark in enumerate(self._shared[:]) if mark]
-            self._tests[item.nodeid] = (round(sum(os.times()[:4]) - before, 2), called)
+            called = {number for number, mark in enumerate(self._shared[:]) if mark}
+            called.update(*(self._inside[path] for path in self._opened.read()))
+            self._tests[item.nodeid] = (round(sum(os.times()[:4]) - before, 2), sorted(called))
         if nextitem is None or nextitem.path != item.path:
             self.keep(item.path)
         return outcome
@@ -194,7 +259,11 @@ def record(paths: list[Path], functions: list[str]) -> None:
             recorder = Recorder(mmap.mmap(file.fileno(), 0), functions)
         arguments = ["-q", "-n", "0", "-m", "not torture", "-p", "no:cacheprovider"]
         os._exit(pytest.main([*arguments, *map(str, paths)], plugins=[recorder]))
-    os.waitpid(child, 0)
+    try:
+        os.waitpid(child, 0)
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        raise
 
 
 def end(_signal: int, _frame: FrameType | None) -> None:

@@ -1,6 +1,7 @@
 """One task done by mini-swe-agent, for `bench/outcome.py`; runs in an environment of its own.
 
-Reads the goal from stdin and works in the current folder. URL and MODEL are in the environment.
+Reads the goal from stdin, works in the current folder, and prints what the model says. URL and MODEL are in the
+environment.
 """
 
 import os
@@ -15,8 +16,18 @@ from minisweagent.models.litellm_textbased_model import LitellmTextbasedModel
 
 ASK = "{goal}\n\nWrite it into solution.py in the current folder."
 
+
+class ShownModel(LitellmTextbasedModel):
+    """Where no command writes a file, the last block of code that was said counts, as for everybody."""
+
+    def _query(self, messages, **options):
+        response = super()._query(messages, **options)
+        print(response.choices[0].message.content or "", flush=True)
+        return response
+
+
 config = yaml.safe_load(Path(package_dir / "config" / "mini_textbased.yaml").read_text(encoding="utf-8"))
-model = LitellmTextbasedModel(
+model = ShownModel(
     model_name=f"openai/{os.environ['MODEL']}",
     model_kwargs={"api_base": os.environ["URL"], "api_key": "none", "drop_params": True},
     cost_tracking="ignore_errors",

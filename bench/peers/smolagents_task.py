@@ -1,6 +1,7 @@
 """One task done by smolagents' CodeAgent, for `bench/outcome.py`; runs in an environment of its own.
 
-Reads the goal from stdin, prints the code of each step and then the final answer. URL and MODEL are in the environment.
+Reads the goal from stdin, prints the code of each step when it comes, and then the final answer. URL and MODEL are in
+the environment.
 """
 
 import os
@@ -13,17 +14,24 @@ ASK = """{goal}
 Write the function, try it on a few inputs, and give the source code of the finished function, as a string, to
 final_answer."""
 
+
+def show(step: object, agent: object = None) -> None:
+    """The code of a step; where it has the wrong form for smolagents, the blocks that were said all the same."""
+    said = getattr(step, "model_output", None)
+    if code := getattr(step, "code_action", None):
+        print(f"```python\n{code}\n```", flush=True)
+    elif isinstance(said, str) and "```" in said:
+        print(said + ("\n```" if said.count("```") % 2 else ""), flush=True)
+
+
 model = OpenAIModel(
     os.environ["MODEL"], api_base=os.environ["URL"], api_key="none", flatten_messages_as_text=True
 )
-agent = CodeAgent(tools=[], model=model, max_steps=6, verbosity_level=LogLevel.OFF)
+agent = CodeAgent(tools=[], model=model, max_steps=6, verbosity_level=LogLevel.OFF, step_callbacks=[show])
 try:
     final = agent.run(ASK.format(goal=sys.stdin.read()))
 except Exception as error:  # its own errors: what it had written by then counts
     print(f"{type(error).__name__}: {error}", file=sys.stderr)
     final = ""
-for step in agent.memory.steps:
-    if code := getattr(step, "code_action", None):
-        print(f"```python\n{code}\n```")
 if isinstance(final, str) and "def " in final:
     print(final if "```" in final else f"```python\n{final}\n```")

@@ -12,7 +12,7 @@ from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec
 from septet.errors import ModelFailed, Overdrawn
 from septet.runtime.bus import MemoryBus
-from septet.ways.iterate.best_of_n import ask_together
+from septet.ways.iterate.best_of_n import Asker, ask_together
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +41,7 @@ class Rendezvous:
 
 
 async def asked(model: Rendezvous, bus: MemoryBus, tokens: int | None = None) -> list[str]:
-    askers = [CODER, replace(CODER, temperature=0.8)]
+    askers = [Asker(member=CODER), Asker(member=replace(CODER, temperature=0.8))]
     with anyio.fail_after(20):
         said = await ask_together(askers, model, bus, State(chat="c", budget=Budget(tokens=tokens)), MESSAGES)
     return [one.answer.text for one in said]

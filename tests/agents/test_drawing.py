@@ -149,7 +149,7 @@ async def test_a_candidate_that_does_not_end_is_tried_once_and_briefly(tmp_path:
             RunFinished(id="1", purpose="tests", command="pytest", tree=version.tree, result=stopped)
         )
 
-    draw = Draw(told(), Trials(rehearse=rehearse, observe=no_observation))
+    draw = Draw(told(), CODER, Trials(rehearse=rehearse, observe=no_observation))
     answers = [answered(f"{WRONG}# {number}\n", TEST.replace("3", str(number))) for number in range(3)]
     await draw.add(answers, MemoryBlobs())
     assert len(seen) == len({tree for tree, _ in seen}) == 3

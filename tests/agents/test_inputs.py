@@ -2,12 +2,14 @@
 
 import ast
 import random
+from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.agents.inputs import changed, probes, seeds_from_calls, seeds_from_signature
+from septet.agents.inputs import changed, edge_values, probes, seeds_from_calls, seeds_from_signature
 from septet.team.goal_examples import Datum
 
 SEEDS: dict[str, list[list[Datum]]] = {
@@ -103,3 +105,42 @@ def test_the_other_truth_value_is_near() -> None:
     calls = {one.call for one in probes("f", [[True]]) if one.near}
     assert {"f(True)", "f(False)"} <= calls
     assert [changed(value, random.Random(1)) for value in (True, False)] == [False, True]
+
+
+DRAWN: dict[str, dict[str, str | list[str]]] = yaml.safe_load(
+    Path(__file__).with_name("drawn_inputs.yaml").read_text()
+)
+
+
+@pytest.mark.parametrize("function", DRAWN)
+def test_inputs_are_drawn_alike_everywhere_so_that_outcomes_can_be_compared(function: str) -> None:
+    known = ast.literal_eval(str(DRAWN[function]["known"]))
+    found = probes(function, known, near=8, far=8)
+    assert [one.call.removeprefix(function) for one in found if one.near] == DRAWN[function]["near"]
+    assert [one.call.removeprefix(function) for one in found if not one.near] == DRAWN[function]["far"]
+
+
+SPECIAL = {
+    "True": "True, False",
+    "6": "0, 1, -1, 2, 10, -7, 97, 100, 1000, -6, 7, 5, 60",
+    "2.5": "0.0, 1.0, -1.5, 0.1, 100.0",
+    "'aB'": "'', 'a', ' ', 'A b', 'aa', 'ABC', 'é ü 你好', '12', 'a-b_c!', '\\n', 'AB', 'ab', 'aBaB', ' aB '",
+    "[True, 2]": "[], [True], [True, 2, True, 2], [True, True, True], [True, 2], [False, 2]",
+    "((),)": "(), ((),), ((), ()), ((), (), ()), ((),)",
+    "[]": "[]",
+    "{1}": "set()",
+    "{'a': 1}": "{}",
+    "3j": "0j, (1+1j), (-0-2j)",
+    "None": "",
+}
+
+
+@pytest.mark.parametrize("value", SPECIAL)
+def test_each_type_has_its_special_values(value: str) -> None:
+    assert ", ".join(map(repr, edge_values(ast.literal_eval(value)))) == SPECIAL[value]
+
+
+@pytest.mark.parametrize(("length", "is_there"), [(2000, True), (2001, False)])
+def test_a_call_that_is_too_long_to_be_told_is_left_out(length: int, is_there: bool) -> None:
+    text = "a" * (length - len("f('')"))
+    assert (f"f({text!r})" in {one.call for one in probes("f", [[text]], near=2, far=2)}) == is_there

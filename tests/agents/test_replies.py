@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from team.states import PLAN, STARTED, chat, planned, ran, reviewed, version
 
 from septet.agents.records import Rehearsal
-from septet.agents.replies import keep_file
+from septet.agents.reply_files import keep_file
 from septet.domain.events import (
     Event,
     ModelAnswered,

@@ -5,8 +5,18 @@ from pathlib import Path
 
 import pytest
 from agents.evidence_runs import examine
+from msgspec.structs import replace
 
-from septet.domain.plans import Check, CommandSucceeds, Plan, Requirement, TestsPass
+from septet.agents.runner import are_functions_held_back
+from septet.domain.plans import (
+    Check,
+    CommandSucceeds,
+    ExampleHolds,
+    Plan,
+    Requirement,
+    TestsPass,
+    check_text,
+)
 from septet.domain.runs import Limits
 from septet.domain.state import State
 from septet.team import evidence
@@ -308,3 +318,30 @@ async def test_a_command_that_needs_the_program_is_believed(tmp_path: Path, cach
         check = CommandSucceeds(command=command, prints=prints)
         state = await ran(tmp_path, cache, {"double.py": main, "test_double.py": RIGHT}, check=check)
         assert state.work.evidence["P1"].passed, command
+
+
+@pytest.mark.parametrize(
+    ("known", "held", "all_held_back"),
+    [
+        (["a.f(1)"], ["a.f(2)"], True),
+        (["a.f(1)", "a.f(3)"], ["a.f(2)", "a.g(1)"], True),
+        (["a.f(1)", "a.g(3)"], ["a.f(2)"], False),
+        (["a.f(1)"], [], False),
+        ([], ["a.f(2)"], False),
+        ([], [], False),
+    ],
+)
+def test_special_cases_need_no_search_where_each_function_has_an_example_held_back(
+    known: list[str], held: list[str], all_held_back: bool
+) -> None:
+    checks = [
+        *(ExampleHolds(call=one, value="1") for one in known),
+        *(ExampleHolds(call=one, value="1", held=True) for one in held),
+        CommandSucceeds(command="python a.py"),
+    ]
+    items = [Requirement(id=f"P{number}", text="it", check=check) for number, check in enumerate(checks, 1)]
+    state = State()
+    state = replace(state, plan=replace(state.plan, current=Plan(items=tuple(items))))
+    assert are_functions_held_back(state) is all_held_back
+    told = replace(state, plan=replace(state.plan, told=frozenset(map(check_text, checks))))
+    assert not are_functions_held_back(told), "the coder was told of them after they failed"

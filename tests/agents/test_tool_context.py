@@ -9,6 +9,7 @@ from team.states import chat, planned
 
 from septet.agents.run_context import RunContext
 from septet.agents.tool_context import CallContext
+from septet.agents.tool_loop import file_refs, told_whole
 from septet.domain.events import Event, ToolAnswered, ToolCalled, TurnOpened
 from septet.domain.files import FileRef
 from septet.domain.state import State
@@ -78,3 +79,15 @@ def test_paths_that_programs_print_are_those_of_the_workspace(folder: Path) -> N
     assert call.inside(f"{folder_of_chat}/src/a.py") == "src/a.py"
     assert call.inside(folder_of_chat) == ""
     assert [call.inside(path) for path in ("src/a.py", "/etc/passwd")] == ["src/a.py", "/etc/passwd"]
+
+
+@pytest.mark.anyio
+async def test_a_call_names_the_files_that_it_showed_with_what_they_held_before(folder: Path) -> None:
+    call = call_context(folder)
+    blobs = MemoryBlobs()
+    assert await file_refs(call, ["notes.txt"], blobs) == (), "it was not read"
+    assert call.texts["notes.txt"] == "hello\n"
+    assert told_whole(call, "It holds:\nhello\n") == {"notes.txt"}
+    assert told_whole(call, "It holds hello.") == set()
+    (ref,) = await file_refs(call, ["notes.txt", "pic.bin"], blobs)
+    assert (ref.path, ref.size, await blobs.get(ref.sha256)) == ("notes.txt", 6, b"hello\n")

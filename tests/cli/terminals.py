@@ -63,8 +63,9 @@ def on_terminal(
 ) -> Generator[Terminal]:
     """`septet ARGS…` on a terminal of its own; its exit code is shown at the end, and what became of the terminal."""
     command = command_line(septet, *args, environment=environment)
-    left = '[ "$before" = "$(stty -g)" ] && echo terminal as before'
-    with running(septet, f"before=$(stty -g); {command}; echo exit code $?; {left}; cat") as terminal:
+    left = '[ "$before" = "$(stty -g)" ] && left="terminal as before"'
+    said = 'printf "exit code %s\\n%s\\n" "$code" "$left"'  # at once: who sees the one sees the other
+    with running(septet, f"before=$(stty -g); {command}; code=$?; {left}; {said}; cat") as terminal:
         yield terminal
 
 

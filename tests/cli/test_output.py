@@ -1,6 +1,8 @@
 """`show NAME --output [RUN]`: all that a run said, also what the log holds in a blob only."""
 
+import io
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 from cli.commands import Septet
+
+from septet.cli.output import print_diff
 
 SCRIPT = """
 turns:
@@ -122,3 +126,15 @@ def heard(terminal: int) -> bytes:
         return os.read(terminal, 1 << 16)
     except OSError:
         return b""
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_diff_on_a_terminal_ends_as_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", shown := Terminal())
+    monkeypatch.setenv("TERM", "dumb")
+    print_diff("-a\n+b\n")
+    assert re.sub(r"\x1b\[[0-9;]*m", "", shown.getvalue()) == "-a\n+b\n"

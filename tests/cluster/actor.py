@@ -67,7 +67,7 @@ async def be_conductor(client: Client, store: NatsStore, chats: list[str]) -> No
             if not await store.read(chat):
                 await store.append(chat, ChatStarted(goal=chat, team=PAIR, workspace=""), after=0)
             log = await Log.open(store, chat)
-            await perform_with_remote_members(client, log, floor_for(PAIR, PAIR.budget), {}, LEASE)
+            await perform_with_remote_members(client, store, log, floor_for(PAIR, PAIR.budget), {}, LEASE)
         except Conflict:  # an append of a killed predecessor came in late: look again
             await run(chat)
 

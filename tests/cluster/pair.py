@@ -37,8 +37,9 @@ async def start(store: EventStore, chat: str) -> int:
 
 async def conduct(client: Client, chat: str) -> State:
     """The loop of every chat, with nobody here."""
-    log = await Log.open(await open_nats_store(client), chat)
-    await perform_with_remote_members(client, log, floor_for(PAIR, PAIR.budget), {}, LEASE)
+    store = await open_nats_store(client)
+    log = await Log.open(store, chat)
+    await perform_with_remote_members(client, store, log, floor_for(PAIR, PAIR.budget), {}, LEASE)
     return log.state
 
 

@@ -6,12 +6,13 @@ import anyio
 import pytest
 from cluster.pair import EXPECTED, answering, conduct, members, start, words
 
-from septet.cluster import member
+from septet.cluster import deployment, member
 from septet.cluster.connection import connect_nats
+from septet.cluster.deployment import ChatListener
 from septet.cluster.member import MAX_CONCURRENT_CHATS, PendingTurn, TakeTurn
 from septet.cluster.server import NatsServer
-from septet.cluster.store import NatsStore, open_nats_store
-from septet.domain.events import ChatEnded, ModelAnswered, PersonSpoke, TurnOpened
+from septet.cluster.store import Feed, NatsStore, open_nats_store
+from septet.domain.events import ChatEnded, ModelAnswered, PersonSpoke, Recorded, TurnOpened
 from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.errors import LogDamaged, ModelFailed, RemoteFailed
@@ -142,3 +143,30 @@ async def test_a_members_failure_reaches_the_conductor_with_type_and_text(
         await start(await open_nats_store(client), "essay")
         with pytest.raises(kind, match=text):
             await conduct(client, "essay")
+
+
+@pytest.mark.parametrize("lost", [False, True])
+async def test_a_conductor_is_told_each_event_of_others_once_even_if_no_notice_reaches_it(
+    server: NatsServer, monkeypatch: pytest.MonkeyPatch, lost: bool
+) -> None:
+    monkeypatch.setattr(deployment, "POLL_SECONDS", 0.2)
+    async with connect_nats(server.endpoint) as client, connect_nats(server.endpoint) as other:
+        store, theirs = await open_nats_store(client), await open_nats_store(other)
+        began = await start(store, "essay")
+        async with store.feed("essay") as feed:
+            listener = ChatListener(client, store, Feed("essay") if lost else feed, began)
+            told: list[Recorded] = []
+            for number in range(20):
+                (said,) = await theirs.append("essay", PersonSpoke(text=f"{number}"), after=None)
+                if number % 5 == 0:  # the conductor's own, of which it knows what came before
+                    opened = await store.append("essay", TurnOpened(speaker=f"{number}"), after=began)
+                    began = opened[-1].seq
+                    continue
+                with anyio.fail_after(30):
+                    while not (told and told[-1] == said):
+                        if isinstance(one := await listener.next(1.0, began), Recorded):
+                            told.append(one)
+
+    assert [one.event for one in told] == [
+        PersonSpoke(text=f"{number}") for number in range(20) if number % 5 != 0
+    ]

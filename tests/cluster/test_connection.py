@@ -15,7 +15,7 @@ from cluster.logins import refused
 
 from septet.cluster.bus import NatsBus
 from septet.cluster.client import Connection
-from septet.cluster.connection import connect_nats
+from septet.cluster.connection import connect_nats, tls_context
 from septet.cluster.endpoint import NatsEndpoint
 from septet.cluster.server import NatsServer, ServerConfig, serve
 from septet.cluster.users import Users
@@ -254,3 +254,33 @@ async def test_an_address_of_another_machine_is_not_talked_to_in_the_clear() -> 
 
     assert isinstance(error, BadUsage)
     assert "sent unencrypted" in str(error)
+
+
+def test_a_named_certificate_is_trusted_by_itself_and_an_authority_for_the_name(
+    papers: tuple[str, str, str],
+) -> None:
+    own = tls_context(NatsEndpoint(address="tls://h", certificate=papers[0]))
+    assert not own.check_hostname
+    assert own.verify_flags & ssl.VERIFY_X509_PARTIAL_CHAIN
+    assert own.cert_store_stats()["x509"] == 1
+    signed = tls_context(NatsEndpoint(address="tls://h", ca_file=papers[2]))
+    assert signed.check_hostname
+    assert signed.cert_store_stats() == {"x509": 1, "crl": 0, "x509_ca": 1}
+    everybody = tls_context(NatsEndpoint(address="tls://h"))
+    assert everybody.check_hostname
+    assert everybody.cert_store_stats() == ssl.create_default_context().cert_store_stats()
+    contexts = (own, signed, everybody)
+    assert {one.minimum_version for one in contexts} == {ssl.TLSVersion.TLSv1_3}
+    assert {one.verify_mode for one in contexts} == {ssl.CERT_REQUIRED}
+
+
+@pytest.mark.parametrize("file", [{"certificate": "NAME"}, {"ca_file": "NAME"}])
+@pytest.mark.parametrize("text", ["", "no PEM", None])
+def test_what_is_no_certificate_is_named(tmp_path: Path, file: dict[str, str], text: str | None) -> None:
+    path = tmp_path / "cert.pem"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(BadConfig) as raised:
+        tls_context(NatsEndpoint(address="tls://h", **dict.fromkeys(file, str(path))))
+    assert raised.value.cause.startswith(f"{path} is not a certificate (")
+    assert raised.value.remedy == "name a PEM file"

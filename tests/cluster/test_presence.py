@@ -1,23 +1,32 @@
 """Signs of life: who is there, who left in order and who fell silent."""
 
+import os
+import socket
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import anyio
 import pytest
 from cluster.serving import served_client
+from nats.js.api import RawStreamMsg
 
 from septet.cluster.client import Connection
 from septet.cluster.connection import connect_nats
 from septet.cluster.endpoint import NatsEndpoint
 from septet.cluster.presence import (
     PresenceBeacon,
+    age,
     announce_presence,
     create_presence_stream,
+    is_dead,
+    is_plausible,
     list_participants,
 )
 from septet.cluster.server import ServerConfig, serve
 from septet.cluster.users import Users
-from septet.domain.presence import Participant, Presence
+from septet.domain.presence import Kind, Participant, Presence
 
 pytestmark = pytest.mark.anyio
 
@@ -71,3 +80,50 @@ def test_who_is_silent_for_long_counts_as_gone() -> None:
     presence = Presence(kind="member", name="ada", machine="m", pid=1, since=0.0)
     assert Participant(presence=presence, silent=1.0).is_present
     assert not Participant(presence=presence, silent=60.0).is_present
+
+
+def process(pid: int, machine: str = socket.gethostname()) -> Presence:
+    return Presence(kind="member", name="ada", machine=machine, pid=pid, since=0.0)
+
+
+def test_a_process_of_this_machine_is_dead_when_it_is_gone() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as running:
+        assert not is_dead(process(running.pid))
+        running.kill()
+    assert is_dead(process(running.pid))
+    assert not is_dead(process(running.pid, machine="another"))
+    assert not is_dead(process(os.getpid()))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody who may not signal others")
+def test_a_process_that_may_not_be_signalled_is_alive() -> None:
+    child = os.fork()
+    if child == 0:
+        os.setuid(65534)
+        os._exit(int(is_dead(process(os.getppid()))))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "chats", "subject", "counts"),
+    [
+        ("member", (), "$KV.presence.member.u.1", True),
+        ("member", (), "$KV.presence.conductor.u.1", False),
+        ("member", ("clock",), "$KV.presence.member.u.1", False),
+        ("conductor", ("clock",), "$KV.presence.conductor.u.1", True),
+        ("conductor", (), "$KV.presence.conductor.u.1", True),
+        ("conductor", (), "$KV.presence.member.u.1", False),
+    ],
+)
+def test_a_sign_counts_only_at_the_place_of_its_kind(
+    kind: Kind, chats: tuple[str, ...], subject: str, counts: bool
+) -> None:
+    presence = Presence(kind=kind, name="ada", machine="m", pid=1, since=0.0, chats=chats)
+    assert is_plausible(presence, subject) == counts
+
+
+def test_a_sign_is_as_old_as_the_server_says_and_never_from_the_future() -> None:
+    now = datetime.now(UTC)
+    assert 60.0 <= age(RawStreamMsg(time=now - timedelta(seconds=60))) < 120.0
+    assert age(RawStreamMsg(time=now + timedelta(seconds=60))) == 0.0
+    assert age(RawStreamMsg()) == 0.0

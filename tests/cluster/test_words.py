@@ -26,7 +26,7 @@ CHATS = 16
 async def conduct(client: Client, store: NatsStore, chat: str) -> None:
     await store.append(chat, ChatStarted(goal=chat, team=PAIR, workspace=""), after=0)
     log = await Log.open(store, chat)
-    await perform_with_remote_members(client, log, floor_for(PAIR, PAIR.budget), {}, LEASE)
+    await perform_with_remote_members(client, store, log, floor_for(PAIR, PAIR.budget), {}, LEASE)
 
 
 async def say_after(store: NatsStore, chat: str, answers: int, words: Event) -> None:

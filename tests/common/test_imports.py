@@ -4,10 +4,17 @@ import gc
 import sys
 from collections.abc import Generator
 from pathlib import Path
+from weakref import ref
 
 import pytest
 
 from septet.common.imports import import_uncollected
+
+
+class Cycle:
+    """Garbage that only the collector finds."""
+
+    itself: "Cycle | None" = None
 
 
 @pytest.fixture
@@ -38,3 +45,24 @@ def test_a_program_without_a_collector_keeps_none(watched: str) -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_what_was_imported_counts_as_old_and_is_still_collected(watched: str) -> None:
+    import_uncollected(watched)
+    assert gc.get_count()[0] < 1000, "the next pass does not look through what was imported"
+    assert gc.get_freeze_count() == 0
+    sys.modules[watched].__dict__["cycle"] = cycle = Cycle()
+    gone = ref(cycle)
+    cycle.itself = cycle
+    del cycle, sys.modules[watched]
+    gc.collect()
+    assert gone() is None
+
+
+def test_what_a_program_has_frozen_stays_frozen(watched: str) -> None:
+    gc.freeze()
+    try:
+        import_uncollected(watched)
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()

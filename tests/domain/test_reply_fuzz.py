@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from team.states import chat, planned
 
-from septet.agents.replies import PartRefused, files_sent, texts_of
+from septet.agents.replies import PartRefused
+from septet.agents.reply_files import files_sent, texts_of
 from septet.domain.events import ReplyRefused, TurnOpened
 from septet.domain.plans import Plan, Refusal, parse_plan, plan_text
 from septet.domain.replies import CodeFile

@@ -1,14 +1,17 @@
 """What an evaluation says of its results."""
 
 import pytest
+from msgspec.structs import replace
 
 from septet.evaluation.report import (
+    BAR,
     Mode,
     TaskResult,
     build_eval_report,
     compare,
     compare_with,
     interval,
+    rate_chart,
     report_html,
     report_text,
     sign_test,
@@ -84,3 +87,18 @@ def test_a_page_shows_every_task_and_nothing_of_it_acts() -> None:
     assert "<script" not in page
     assert page.count("<tr><td>") == len(RESULTS) + 1
     assert page.count("<rect") == 2
+
+
+def test_rates_are_a_picture_with_a_bar_and_an_interval_a_mode() -> None:
+    results = [result("a", "single", True), result("b", "single", False)]
+    summary = build_eval_report("s", "m", "t", results, 0.0).modes["single"]
+    half = replace(summary, rate=0.5, low=0.25, high=0.75)
+    chart = rate_chart({"single": half, "team": replace(half, rate=1.0, high=1.0)})
+    assert 'width="600" height="84">' in chart
+    assert rate_chart({"single": half}).count('height="50">') == 1
+    low, rate, high = (f"{70 + BAR * one:.1f}" for one in (0.25, 0.5, 0.75))
+    assert f'<text x="0" y="23">single</text><rect x="70" y="8" width="{BAR * 0.5:.1f}" height="20"' in chart
+    assert f'<path d="M{low} 18H{high}"' in chart
+    assert f'<text x="{float(high) + 8:.1f}" y="23">50.0 %</text>' in chart
+    assert '<text x="0" y="57">team</text><rect x="70" y="42"' in chart
+    assert rate != low

@@ -126,6 +126,47 @@ def test_exercises_are_a_suite(tmp_path: Path) -> None:
     assert "return name" in found.solution
 
 
+@pytest.mark.parametrize("missing", ["two_fer.py", "two_fer_test.py"])
+def test_an_exercise_without_a_stub_or_without_tests_is_left_out(tmp_path: Path, missing: str) -> None:
+    for name in ("bob", "two_fer"):
+        (tmp_path / name / ".docs").mkdir(parents=True)
+        for file in (".docs/instructions.md", f"{name}.py", f"{name}_test.py"):
+            (tmp_path / name / file).write_text("text\n")
+    (tmp_path / "two_fer" / missing).unlink()
+    assert [one.id for one in read_suite(str(tmp_path))] == ["bob"]
+
+
+def test_an_exercise_is_asked_for_with_all_that_is_said_of_it(tmp_path: Path) -> None:
+    task = tmp_path / "bob"
+    (task / ".docs").mkdir(parents=True)
+    for name in ("introduction.md", "instructions.md", "instructions.append.md"):
+        (task / ".docs" / name).write_text(f"{name}\n")
+    for name in ("bob.py", "more.py", "bob_test.py"):
+        (task / name).write_text("")
+    (found,) = read_suite(str(tmp_path))
+    assert found.goal == (
+        "introduction.md\n\ninstructions.md\n\ninstructions.append.md\n\n"
+        "Write it into bob.py, more.py, which is there as a stub."
+    )
+    assert found.solution == ""
+
+
+def test_a_task_of_ones_own_needs_tests_and_holds_texts_alone(tmp_path: Path) -> None:
+    task = tmp_path / "own"
+    for folder in ("tests", "files/__pycache__", "files/.git"):
+        (task / folder).mkdir(parents=True)
+        (task / folder / "a.py").write_text("a")
+    (task / "goal.md").write_text("Mend it.\n")
+    (task / "files" / "picture.png").write_bytes(b"\xff\xfe")
+    (task / "files" / "link.py").symlink_to("b.py")
+    (task / "files" / "b.py").write_text("b")
+    (found,) = read_suite(str(tmp_path))
+    assert found.files == {"b.py": "b"}
+    (task / "tests" / "a.py").unlink()
+    with pytest.raises(BadUsage, match=f"{task} has no tests"):
+        read_suite(str(tmp_path))
+
+
 def write_broken_program(root: Path) -> None:
     for name, text in {
         "python_programs/inc.py": 'def inc(n):\n    return n\n\n\n"""\nAdds one.\n"""\n',
@@ -215,3 +256,52 @@ def test_tests_and_settings_of_the_result_do_not_judge_it() -> None:
     code = "def inc(n):\n    return n\n"
     own = {"adder.py": code, "test_adder.py": "", "conftest.py": "", "pytest.ini": "", "test_given.py": ""}
     assert judged_files(task, own) == {"adder.py": code, "test_given.py": "", "solution.py": code}
+
+
+def row(prompt: str, solution: str, inputs: list[object]) -> dict[str, object]:
+    return {
+        **EVAL_PLUS,
+        "prompt": f'"""Do it.\n{prompt}\n"""',
+        "canonical_solution": solution,
+        "base_input": inputs,
+        "plus_input": {},
+        "assertion": "assert inc(1) == 0",
+    }
+
+
+TUPLES = row(
+    "assert inc((1, (2, 3))) == 1",
+    "def inc(n):\n    return sum(not isinstance(one, tuple) for one in n)\n",
+    [[[1, [2, 3]]], [[1, 2, [3, [4]]]]],
+)
+SETS = row("assert set(inc([1])) == set((1,))", "def inc(n):\n    return (*n,)\n", [[[1, 2]]])
+TRUTH = row("assert not inc('a')", "import re\ndef inc(n):\n    return re.search('b', n)\n", [["ab"], ["a"]])
+COMPLEX = row("assert inc(1j) == 1", "def inc(n):\n    return abs(n)\n", [["(3+4j)"], ["2j"]])
+
+
+@pytest.mark.parametrize(
+    ("given", "right", "wrong"),
+    [
+        (TUPLES, "return len([x for x in n if type(x) is not tuple])", "return len(n)"),
+        (SETS, "return list(n)[::-1]", "return [0]"),
+        (TRUTH, "return 'b' in n", "return True"),
+        (COMPLEX, "return (n.real ** 2 + n.imag ** 2) ** 0.5", "return n.real"),
+    ],
+)
+def test_results_are_compared_as_the_assertion_in_the_goal_says(
+    tmp_path: Path, given: dict[str, object], right: str, wrong: str
+) -> None:
+    path = tmp_path / "suite.jsonl"
+    path.write_text(json.dumps(given) + "\n")
+    (task,) = read_suite(str(path))
+    assert passes(task, f"def inc(n):\n    {right}\n")
+    assert not passes(task, f"def inc(n):\n    {wrong}\n")
+
+
+def test_some_functions_of_mbpp_are_compared_as_sets_whatever_the_assertion_says(tmp_path: Path) -> None:
+    given = {**row("", "def Diff(n):\n    return [1, 2]\n", [[0]]), "entry_point": "Diff", "assertion": ""}
+    path = tmp_path / "suite.jsonl"
+    path.write_text(json.dumps(given) + "\n")
+    (task,) = read_suite(str(path))
+    assert passes(task, "def Diff(n):\n    return [2, 1]\n")
+    assert not passes(task, "def Diff(n):\n    return [2]\n")

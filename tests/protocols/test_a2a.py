@@ -102,9 +102,32 @@ async def test_another_agent_gives_a_task_answers_it_and_gets_the_program(
             assert more[0].task.id == f"{task.context_id}.2"
             listed = await client.list_tasks(ListTasksRequest())
             assert [one.id for one in listed.tasks] == [f"{task.context_id}.2"]
+            (other, *_) = await turn(client, words("greet"))
+            await see_pages(client, [other.task.id, f"{task.context_id}.2"])
             card = await client.get_extended_agent_card(GetExtendedAgentCardRequest())
             assert "iterate" in [skill.id for skill in card.skills]
         assert web.get(f"/api/chats/{task.context_id}").status == 200, "the page has the same chat"
+
+
+async def see_pages(client: Client, newest_first: list[str]) -> None:
+    """Both tasks wait for an answer."""
+    first = await client.list_tasks(ListTasksRequest(page_size=1))
+    assert [one.id for one in first.tasks] == newest_first[:1]
+    assert (first.page_size, first.total_size) == (1, 2)
+    rest = await client.list_tasks(ListTasksRequest(page_size=1, page_token=first.next_page_token))
+    assert [one.id for one in rest.tasks] == newest_first[1:]
+    assert rest.next_page_token == ""
+    whole = await client.list_tasks(ListTasksRequest(page_size=2))
+    assert ([one.id for one in whole.tasks], whole.next_page_token) == (newest_first, "")
+    waiting = await client.list_tasks(ListTasksRequest(status=TaskState.TASK_STATE_INPUT_REQUIRED))
+    assert [one.id for one in waiting.tasks] == newest_first
+    assert waiting.page_size == 50
+    over = await client.list_tasks(ListTasksRequest(status=TaskState.TASK_STATE_COMPLETED))
+    assert (over.tasks, over.total_size) == ([], 0)
+    chat = newest_first[1].rpartition(".")[0]
+    assert [one.id for one in (await client.list_tasks(ListTasksRequest(context_id=chat))).tasks] == [
+        newest_first[1]
+    ]
 
 
 def artifact(task: Task, name: str) -> list[Part]:

@@ -48,6 +48,22 @@ def test_only_the_workspace_is_writable_and_the_root_is_closed_last(work: Path) 
     ]
 
 
+def test_parents_of_mounts_are_made_unless_a_mount_or_the_system_has_them(work: Path) -> None:
+    nested = work.parent / "lib" / "deep" / "file"
+    nested.parent.mkdir(parents=True)
+    nested.touch()
+    (work / ".git").mkdir()
+    readable = (str(work.parent / "lib"), str(nested), "/usr/lib")
+    arguments = view.bubblewrap_arguments(work, job(work, readable=readable), SandboxUser())
+    made = [
+        arguments[at + 3] for at in range(len(arguments)) if arguments[at : at + 2] == ["--perms", "0755"]
+    ]
+    assert str(work.parent) in made
+    assert {str(work), str(work.parent / "lib"), str(nested.parent)}.isdisjoint(made)
+    assert {"/", "/tmp", "/dev", "/proc", "/usr", "/usr/lib"}.isdisjoint(made)
+    assert made == sorted(made)
+
+
 def test_the_kernels_files_are_hidden_from_root(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[bool] = []
     for uid in (0, 1000):

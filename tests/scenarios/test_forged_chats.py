@@ -54,7 +54,9 @@ FORGERIES: Mapping[str, Mapping[str, str]] = {
     "nothing but words": {},
 }
 KNOWN = "a result by special-casing"
-"""What the coder's own tests cannot tell: such a chat may be done, and says whose tests show it."""
+"""Where nobody can be asked what the goal says, such a chat may be done, and says what the program lists."""
+WITNESS: Turn = {"role": "planner", "say": "1. 4 and 5\n   check: held example main.add(4, 5) => 9\n"}
+"""What the planner says of the goal when it is asked about a special case."""
 LIE = "Done: it adds, and all checks passed."
 CLUB = TeamSpec(
     name="club",
@@ -68,7 +70,7 @@ CLUB = TeamSpec(
 
 
 def by_iterate(files: Mapping[str, str]) -> list[Turn]:
-    return [plan("python main.py 2 3", TARGET), *[code(files)] * 4, *[ACCEPT] * 4]
+    return [plan("python main.py 2 3", TARGET), *[WITNESS] * 4, *[code(files)] * 4, *[ACCEPT] * 4]
 
 
 def by_pair(files: Mapping[str, str]) -> list[Turn]:
@@ -141,8 +143,9 @@ async def test_no_forgery_is_said_to_have_passed_all_checks(tmp_path: Path, forg
     if way in ENDS:
         assert (result.status, result.evidence) == (ENDS[way], ())
         assert not told.startswith("done")
-    elif forgery == KNOWN:
-        assert told == "done; only the coder's own tests show P1"
+    elif forgery == KNOWN and way == "pair":
+        shown = "only the coder's own tests show P1; the program lists the cases of P1 and no others"
+        assert told == f"done; {shown}"
     else:
         assert (result.status, result.exit_code) == ("bound", 3), told
 

@@ -1,15 +1,17 @@
 """One at a time works on a chat, and who dies gives it back."""
 
+import gc
 import os
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from weakref import ref
 
 import pytest
 
 from septet.errors import Conflict, StoreFailed
-from septet.stores.chat_locks import ChatLocks, conflict
+from septet.stores.chat_locks import ChatLocks, Signals, conflict
 
 HOLD = (
     "import sys; from pathlib import Path; from septet.stores.chat_locks import ChatLocks\n"
@@ -82,3 +84,15 @@ def test_a_folder_that_cannot_be_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreFailed, match="cannot be written"):
         ChatLocks(tmp_path / "file" / "locks").acquire("clock")
+
+
+@pytest.mark.anyio
+async def test_a_chat_that_nobody_watches_any_more_takes_no_memory() -> None:
+    signals = Signals()
+    watched, left = signals.event_of("watched"), ref(signals.event_of("left"))
+    gc.collect()
+    assert left() is None
+    assert signals.event_of("watched") is watched
+    signals.notify(("watched", "left"))
+    assert watched.is_set()
+    assert signals.event_of("watched") is not watched

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.team.agreement import Outcomes, believed_votes, choose, rival_question
+from septet.team.agreement import (
+    MOST_AGREED,
+    Outcomes,
+    agreed_examples,
+    believed_votes,
+    choose,
+    is_plain,
+    rival_question,
+)
 
 NEAR = [True, True, False]
 
@@ -88,3 +96,42 @@ def test_any_outcomes_give_a_choice_that_does_not_depend_on_chance(told: list[tu
     assert first is not None
     assert first == choose(programs, NEAR)
     assert 1 <= first.alike <= first.peers
+
+
+def test_examples_that_all_agree_on_are_near_plain_and_different() -> None:
+    calls = ["f(1)", "f(2)", "f(3)", "f(4)", "f(5)", "f(6)"]
+    near = [True, True, True, True, True, False]
+    one = outcomes("v:1", "v:1", "v:[1,'a']", "v:(1)", "v:4", "v:7")
+    other = outcomes("v:1", "v:1", "v:[1,'a']", "v:(1)", "v:5", "v:7")
+    assert agreed_examples(calls, [one, other], one, near) == ["f(1) == 1", "f(3) == [1,'a']"]
+    worse = outcomes(*one.probes, checks=[False])
+    assert agreed_examples(calls, [one, worse], one, near)[:1] == ["f(1) == 1"]
+
+
+def test_so_many_agreed_examples_are_enough() -> None:
+    calls = [f"f({n})" for n in range(20)]
+    one = outcomes(*(f"v:{n}" for n in range(20)))
+    assert len(agreed_examples(calls, [one], one, [True] * 20)) == MOST_AGREED
+
+
+@pytest.mark.parametrize(
+    ("outcome", "plain"),
+    [
+        ("v:1", True),
+        ("v:-2", True),
+        ("v:'a'", True),
+        ("v:True", True),
+        ("v:[1,[2,'x']]", True),
+        ("v:1.5", False),
+        ("v:(1,2)", False),
+        ("v:[(1)]", False),
+        ("v:{1,2}", False),
+        ("v:None", False),
+        ("v:<map>", False),
+        ("v:12…ab", False),
+        ("e:ValueError", False),
+        ("t:", False),
+    ],
+)
+def test_only_whole_numbers_texts_and_lists_are_written_into_tests(outcome: str, plain: bool) -> None:
+    assert is_plain(outcome) is plain

@@ -111,8 +111,17 @@ def test_a_small_coder_reads_the_goal_as_it_was_written_and_no_fence_to_copy() -
     plan = Plan(items=(whole, Requirement(id="P2", text="add(1, 1) == 2")))
     events = [replace(STARTED, goal=goal), PlanProposed(plan=plan), TurnOpened(speaker="coder")]
     system, user = briefing(replace(CODER, form="small"), chat(events), {})
-    assert user.text == f"# Goal\n{goal}\nadd(1, 1) == 2"
+    assert user.text == f"{goal}\nadd(1, 1) == 2"
+    assert "no tests" in system.text
     assert "```" not in system.text + user.text
+
+
+def test_a_small_coder_brings_asserts_where_the_goal_states_no_example() -> None:
+    plan = Plan(items=(Requirement(id="P1", text="write add(a, b)", check=TestsPass(target="test_add.py")),))
+    events = [replace(STARTED, goal="write add(a, b)"), PlanProposed(plan=plan), TurnOpened(speaker="coder")]
+    system, user = briefing(replace(CODER, form="small"), chat(events), {})
+    assert user.text == "# Goal\nwrite add(a, b)"
+    assert "assert statements" in system.text
 
 
 @pytest.mark.parametrize(("goal", "is_told"), [("print a clock", True), ("add(1, 2) == 3", False)])

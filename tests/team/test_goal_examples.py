@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.team.goal_examples import stated_examples, wanted_names
+from septet.team.goal_examples import seen_as_stated, stated_examples, token_ends, wanted_names
 
 FORMS = {
     "Write f.\nassert f(2) == 4": ["f(2) == 4"],
@@ -79,3 +79,40 @@ def test_what_examples_call_is_wanted_else_what_is_defined_last() -> None:
 def test_any_goal_can_be_read(goal: str) -> None:
     for one in stated_examples(goal):
         assert str(one)
+
+
+@pytest.mark.parametrize(
+    ("goal", "seen"),
+    [
+        ("assert f(2) == 4", "f(9)"),
+        ("assert set(f((3, 4))) == set((4, 3))", "set(f(9))"),
+        ("assert not f('ac')", "bool(f(9))"),
+        ("assert f('ac')", "bool(f(9))"),
+        ("assert math.isclose(f(1), 2.5)", "f(9)"),
+        ("assert f(1) == f(1)", "f(9)"),
+        ("assert sorted(f(1)) == [1]\nassert f(2) == [2]", "f(9)"),
+        ("assert sorted(f(1)) == [1]\nassert sorted(f(2)) == [2]", "sorted(f(9))"),
+        ("f(-1) raises ValueError", "f(9)"),
+        ("", "f(9)"),
+    ],
+)
+def test_other_calls_are_seen_as_the_examples_see_theirs(goal: str, seen: str) -> None:
+    assert seen_as_stated("f(9)", stated_examples(goal)) == seen
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "ends"),
+    [
+        ("ab", 1, False),
+        ("a1", 1, False),
+        ("a_", 1, False),
+        ("a b", 1, True),
+        ("a b", 2, False),
+        ("a)", 1, True),
+        ("a", 1, True),
+        (")b", 1, True),
+        (")_", 1, True),
+    ],
+)
+def test_a_token_ends_where_no_letter_goes_on(text: str, place: int, ends: bool) -> None:
+    assert token_ends(text, place) == ends

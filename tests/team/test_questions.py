@@ -1,5 +1,6 @@
 """Step mode names the step that comes next; a review can be skipped, and then the evidence alone decides."""
 
+import pytest
 from msgspec.structs import replace
 from team.test_floor import PLAN, STARTED, chat
 
@@ -42,6 +43,17 @@ def test_a_plan_comes_with_what_the_work_will_cost_about() -> None:
     asked = question(replace(chat(planned), spending=spent))
     assert asked is not None
     assert asked.note == "cost so far $0.0200; a small program takes 4 to 15 answers, about $0.04 to $0.15"
+
+
+@pytest.mark.parametrize(
+    ("answers", "about"),
+    [(2, "$0.04 to $0.15"), (4, "$0.05 to $0.15"), (14, "$0.15 to $0.15"), (20, "$0.21 to $0.21")],
+)
+def test_a_small_program_costs_one_answer_more_than_there_were_at_least(answers: int, about: str) -> None:
+    spent = SpendingState(members={"planner": Spending(answers=answers, cost=0.01 * answers)})
+    asked = question(replace(chat([STARTED, PlanProposed(plan=PLAN)]), spending=spent))
+    assert asked is not None
+    assert asked.note.endswith(f"about {about}")
 
 
 def test_a_skipped_review_leaves_the_verdict_to_the_evidence() -> None:

@@ -6,8 +6,11 @@ from agents.honest_programs import HONEST
 from septet.domain.plans import HoldableCheck, gives_input, parse_check
 from septet.team.controls import new_sign
 from septet.team.shortcuts import (
+    Pair,
+    Written,
     contradiction,
     deaf_operators,
+    holds,
     is_echo,
     is_told_apart,
     known_by_heart,
@@ -212,3 +215,20 @@ def test_texts_that_are_in_each_others_answers_are_noticed() -> None:
 )
 def test_inputs_in_paths_and_variables_are_inputs(text: str, given: bool) -> None:
     assert gives_input(holdable(text)) is given
+
+
+@pytest.mark.parametrize(
+    ("written", "pair", "is_held"),
+    [
+        (((2, 3), (5,)), ((2, 3), 5), True),
+        (((3, 2), (5,)), ((2, 3), 5), True),
+        ((((2, 3),), (5,)), ((2, 3), 5), True),
+        (((2,), (5,)), ((2, 3), 5), False),
+        (((2, 3), (6,)), ((2, 3), 5), False),
+        ((((2, 3),), (6,)), ((2, 3), 5), False),
+    ],
+)
+def test_a_case_is_written_where_all_that_it_gives_stands_with_what_it_wants(
+    written: Written, pair: Pair, is_held: bool
+) -> None:
+    assert holds(written, pair) == is_held

@@ -4,17 +4,28 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from team.states import chat, planned, ran, version
+from msgspec.structs import replace
+from team.states import STARTED, chat, planned, ran, version
 
-from septet.domain.events import Confirmation, VersionWritten
+from septet.domain.events import (
+    Confirmation,
+    PersonSpoke,
+    PlanProposed,
+    ReviewGiven,
+    TurnOpened,
+    VersionWritten,
+)
 from septet.domain.plans import CommandSucceeds, Plan, Refusal, TestsPass, parse_plan, plan_text
+from septet.domain.state import State
 from septet.team.small_form import (
     SCHEMAS,
     file_names,
     is_checkable,
+    is_json_reply,
     parse_small_files,
     parse_small_plan,
     parse_small_review,
+    plan_from_goal,
     review_from_evidence,
 )
 
@@ -95,6 +106,26 @@ def test_what_is_not_the_form_is_refused_with_a_reason(text: str) -> None:
     assert isinstance(parse_small_review(text, ""), Refusal)
 
 
+PLANNED = '{"file": "x.py", "kind": "function", "examples": ["x({1: 2}) == 3"]}'
+JUDGED = '{"line": "", "text": "", "verdict": "accept"}'
+
+
+@pytest.mark.parametrize(
+    "around", ["{}", "Sure! {{ **Here it is**:\n\n{}\n\nTell me more.", "```json\n{}\n```"]
+)
+def test_a_form_is_found_among_words(around: str) -> None:
+    plan, review = around.format(PLANNED), around.format(JUDGED)
+    assert is_json_reply(plan)
+    assert is_json_reply(review)
+    assert isinstance(parse_small_plan("goal", plan), Plan)
+    assert not isinstance(parse_small_review(review, ""), Refusal)
+
+
+@pytest.mark.parametrize("text", ["1. it adds\n   check: example x.x({'a': 1}) => {}", '{{"file": 1}'])
+def test_a_plan_in_words_is_no_form_because_it_has_braces(text: str) -> None:
+    assert is_json_reply(text) == text.startswith("{")
+
+
 @given(example=st.text(max_size=40))
 def test_any_example_leaves_a_plan_that_can_be_shown_and_read(example: str) -> None:
     found = plan(example)
@@ -160,3 +191,63 @@ def test_evidence_that_speaks_for_itself_is_the_review(
 def test_schemas_are_closed() -> None:
     for schema in SCHEMAS.values():
         assert schema["additionalProperties"] is False
+
+
+def started(goal: str, **changes: object) -> State:
+    return chat([replace(STARTED, goal=goal, **changes), TurnOpened(speaker="planner")])
+
+
+def test_a_goal_that_states_name_and_examples_is_its_own_plan() -> None:
+    found = plan_from_goal(started("Write double(n).\ndouble(2) == 4"))
+    assert found is not None
+    assert [item.text for item in found.items] == ["Write double(n). double(2) == 4", "double(2) == 4"]
+    assert found.items[0].check == TestsPass(target="test_double.py")
+    assert found.guesses == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "file"), [("Sum_Of", "sum_of"), ("statistics", "solution"), ("test_it", "solution")]
+)
+def test_the_file_of_such_a_plan_hides_no_module_and_is_no_test(name: str, file: str) -> None:
+    found = plan_from_goal(started(f"{name}(2) == 4"))
+    assert found is not None
+    assert found.items[0].check == TestsPass(target=f"test_{file}.py")
+
+
+@pytest.mark.parametrize(
+    "goal",
+    ["write double(n)", "write a clock", "in calc.py double(2) == 4", "double(2) == 4, read notes.txt"],
+)
+def test_another_goal_is_planned_by_the_model(goal: str) -> None:
+    assert plan_from_goal(started(goal)) is None
+
+
+def test_what_the_person_said_about_a_plan_is_not_ignored() -> None:
+    state = started("double(2) == 4")
+    assert plan_from_goal(replace(state, facts=("numbers are strings",))) is None
+    proposed = plan_from_goal(state)
+    assert proposed is not None
+    again = chat(
+        [
+            replace(STARTED, goal="double(2) == 4"),
+            TurnOpened(speaker="planner"),
+            PlanProposed(plan=proposed),
+            PersonSpoke(text="call the file twice.py"),
+            TurnOpened(speaker="planner"),
+        ]
+    )
+    assert plan_from_goal(again) is None
+
+
+def test_the_same_code_is_reviewed_again_when_more_is_known_of_it() -> None:
+    *begun, written = version(1, "a")
+    assert isinstance(written, VersionWritten)
+    doubted = replace(written, confirmation=Confirmation(verdict="unconfirmed", detail="too few"))
+    agreed = replace(written, number=2, confirmation=Confirmation(verdict="agreed", detail="8 alike"))
+    review = ReviewGiven(version=1, tree=written.tree, verdict="revise", findings=())
+    first = [*planned(), *begun, doubted, *ran(1, "a", green=True), review]
+    assert chat(first).work.review == review
+    assert chat([*first, *begun, replace(doubted, number=2)]).work.review == review
+    after = chat([*first, *begun, agreed])
+    assert after.work.review is None
+    assert after.work.evidence

@@ -2,6 +2,7 @@
 
 from hypothesis import given
 from hypothesis.strategies import integers
+from msgspec.structs import replace
 
 from septet.domain.events import (
     ChatStarted,
@@ -17,7 +18,7 @@ from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.team.floor import End, Speak
-from septet.ways.group_chat.policy import LONGEST_TALK, last_words, talk_briefing
+from septet.ways.group_chat.policy import LONGEST_TALK, last_words, member_description, talk_briefing
 from septet.ways.table import TEAMS, floor_for
 
 TEAM = TEAMS["writer-editor"]
@@ -104,3 +105,10 @@ def test_the_newest_message_is_told_however_long_it_is() -> None:
 def test_a_talk_comes_to_the_last_words_of_its_first_speaker() -> None:
     assert last_words(state_of(*says("writer", "one"), *says("editor", "two"))) == "one"
     assert last_words(state_of()) == ""
+
+
+def test_a_manager_knows_each_member_by_the_beginning_of_its_first_line() -> None:
+    member = RoleSpec(name="ada", role="coder")
+    assert member_description(member) == ""
+    assert member_description(replace(member, instructions="\n Knows C.\nIs kind.\n")) == ": Knows C."
+    assert member_description(replace(member, instructions="x" * 201)) == f": {'x' * 200}"

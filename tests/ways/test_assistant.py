@@ -1,10 +1,13 @@
 """The assistant's members: who hears what, who answers next, and which answers the person gets."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
 from msgspec.structs import replace
 from team.states import chat
 
+from septet.agents.run_context import RunContext
 from septet.domain.citations import Reference, References, Source
 from septet.domain.events import (
     AnswerGiven,
@@ -27,8 +30,17 @@ from septet.domain.plans import Refusal
 from septet.domain.runs import RunResult
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec, TeamSpec
+from septet.runtime.bus import MemoryBus
+from septet.sandboxes.rungs.unsafe import UnsafeLocal
+from septet.stores.memory import MemoryBlobs
 from septet.team.floor import End, Speak
-from septet.ways.assistant.members import answered_already, part_of, send_trouble, version_due
+from septet.ways.assistant.members import (
+    answered_already,
+    part_of,
+    references_in,
+    send_trouble,
+    version_due,
+)
 from septet.ways.assistant.policy import (
     NO_SUCH_LINE,
     answer,
@@ -46,6 +58,7 @@ from septet.ways.assistant.policy import (
     wants_work,
 )
 from septet.ways.prompts import prompt_text
+from septet.workspace.files import Workspace
 
 TEAM = TeamSpec(
     name="t",
@@ -286,6 +299,24 @@ def test_a_line_that_is_not_there_is_named_once_and_then_marked() -> None:
     assert given("See a.py:9.", *HEARD, again, references=lost)[0] == "complete"
     other = ReplyRefused(role="proxy", reason="the answer is empty")
     assert given("See a.py:9.", *HEARD, other, references=lost)[0] == ""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("text", "surveyed", "references"),
+    [
+        ("See a.py:2.", PROJECT, References(found=(Reference(path="a.py", line=2, text="y = 2"),))),
+        ("See a.py:3.", PROJECT, References(unverified=("a.py:3 (a.py has no such line)",))),
+        ("See a.py.", PROJECT, References()),
+        ("See a.py:2.", BaseSurveyed(kind="empty", root="/w"), References()),
+    ],
+)
+async def test_lines_that_an_answer_cites_are_looked_up_in_the_project(
+    tmp_path: Path, text: str, surveyed: BaseSurveyed, references: References
+) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n  y = 2\n")
+    run_context = RunContext(Workspace(tmp_path), UnsafeLocal(), MemoryBlobs(), MemoryBus())
+    assert await references_in(text, state_of(surveyed), run_context) == references
 
 
 def test_an_answer_is_shown_with_where_its_numbers_and_lines_come_from() -> None:

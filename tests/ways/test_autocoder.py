@@ -8,6 +8,7 @@ from septet.domain.events import DecisionRecorded, Event, PersonSpoke, PlanPropo
 from septet.domain.plans import Refusal
 from septet.domain.state import State
 from septet.team.floor import Speak
+from septet.ways.autocoder import members
 from septet.ways.autocoder.choices import (
     UNDECIDED,
     ActionChoice,
@@ -117,3 +118,17 @@ def test_a_change_that_is_none_or_of_the_side_that_is_right_is_refused() -> None
     test = replace(plain, decision=Decision(wrong="test", item="P1", why="w"))
     assert unfit(["test_add.py"], test) is None
     assert isinstance(unfit(["add.py"], test), Refusal)
+
+
+def test_faults_are_found_once_and_only_the_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By digests: the texts of all versions of all files would fill the memory of a server."""
+    monkeypatch.setattr(members, "KNOWN_FAULTS", {})
+    monkeypatch.setattr(members, "MAX_KNOWN_FAULTS", 2)
+    files = {f"{number}.py": f"x = {number}" for number in range(5)}
+    assert members.faults_of(files) == {}
+    assert [path for path, _ in members.KNOWN_FAULTS] == ["3.py", "4.py"]
+    found = members.faults_of({"4.py": "x = 4", "5.py": "x ="})
+    assert list(found) == ["5.py"]
+    assert [path for path, _ in members.KNOWN_FAULTS] == ["4.py", "5.py"]
+    assert members.faults_of({"5.py": "x ="}) == found
+    assert members.faults_of({"5.py": "x = 5"}) == {}

@@ -31,10 +31,10 @@ from septet.sandboxes.interpreters import Interpreters
 from septet.sandboxes.job_runner import JobRunner
 from septet.sandboxes.rungs.unsafe import UnsafeLocal
 from septet.stores.memory import MemoryBlobs
-from septet.team.agreement import Outcomes
+from septet.team.agreement import MOST_AGREED, MOST_DRAWS, Outcomes
 from septet.team.goal_examples import stated_examples
 from septet.team.small_form import parse_small_plan
-from septet.ways.iterate.best_of_n import MOST_DRAWS, Trials, best_of_n_agent
+from septet.ways.iterate.best_of_n import Trials, best_of_n_agent
 
 pytestmark = pytest.mark.anyio
 
@@ -62,13 +62,20 @@ def double(n):
 class Replies:
     """A model that says these things one after the other, and remembers how warm it was asked."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(self, texts: Sequence[str], together: bool = False) -> None:
         self._texts = list(texts)
+        self._together = together
         self.temperatures: list[float | None] = []
+        self.draws: list[int] = []
 
     async def answer(self, request: Request) -> AsyncGenerator[Delta | Answer, None]:
         self.temperatures.append(request.temperature)
-        yield Answer(text=self._texts.pop(0) if self._texts else "nothing")
+        self.draws.append(request.draws)
+        first, *others = [self._next() for _ in range(request.draws if self._together else 1)]
+        yield Answer(text=first, others=tuple(others))
+
+    def _next(self) -> str:
+        return self._texts.pop(0) if self._texts else "nothing"
 
 
 def began(*guesses: str, goal: str = GOAL) -> State:
@@ -92,9 +99,11 @@ def told(events: Sequence[Event], plan: Plan, goal: str = GOAL) -> State:
 class Coder:
     """A coder with blobs and a sandbox of its own."""
 
-    def __init__(self, folder: Path, replies: Sequence[str]) -> None:
+    def __init__(
+        self, folder: Path, replies: Sequence[str], candidates: int = 4, together: bool = False
+    ) -> None:
         self.blobs = MemoryBlobs()
-        self.model = Replies(replies)
+        self.model = Replies(replies, together)
         sandbox = JobRunner(UnsafeLocal(), (Interpreters(folder / "cache").prepare,))
         workspace = folder / "work"
         workspace.mkdir(parents=True)
@@ -106,7 +115,8 @@ class Coder:
             raise AssertionError("functions are compared, not rehearsed")
 
         trials = Trials(rehearse=rehearse, observe=observe)
-        self._agent = best_of_n_agent(CODER, self.model, MemoryBus(), self.blobs, trials)
+        member = replace(CODER, candidates=candidates)
+        self._agent = best_of_n_agent(member, self.model, MemoryBus(), self.blobs, trials)
 
     async def turn(self, state: State) -> list[Event]:
         rehearsal = Rehearsal(state)
@@ -118,18 +128,93 @@ class Coder:
         return {file.path: (await self.blobs.get(file.sha256)).decode() for file in version.files}
 
 
-async def test_three_programs_that_behave_alike_are_believed_whatever_type_their_numbers_have(
+async def test_eight_programs_are_believed_if_those_that_meet_the_example_behave_alike(
     tmp_path: Path,
 ) -> None:
-    coder = Coder(tmp_path, [RIGHT, FLOAT, SUM, WRONG])
+    coder = Coder(tmp_path, [RIGHT, FLOAT, SUM, WRONG, RIGHT, WRONG, SUM, FLOAT], candidates=16)
     decision, version = (await coder.turn(began()))[-2:]
     assert isinstance(decision, DecisionRecorded)
     assert isinstance(version, VersionWritten)
     assert version.confirmation is not None
     assert version.confirmation.verdict == "agreed"
-    assert decision.what == "took program 1 of 4 in all rounds"
-    assert "3 of 3 behave alike" in decision.why
+    assert decision.what == "took program 1 of 8 in all rounds"
+    assert "6 of 6 behave alike" in decision.why
     assert (await coder.files(version))["double.py"] == RIGHT
+    assert "assert double(3) == 6" in (await coder.files(version))["test_double.py"]
+    assert (await coder.files(version))["test_double.py"].count("assert double(") == 1 + MOST_AGREED
+
+
+async def test_without_a_stated_example_four_that_behave_alike_are_enough(tmp_path: Path) -> None:
+    coder = Coder(tmp_path, [RIGHT, FLOAT, SUM, RIGHT, WRONG], candidates=16)
+    goal = "Write a function double(n) that doubles a number."
+    version = (await coder.turn(began("double(1) == 2", goal=goal)))[-1]
+    assert isinstance(version, VersionWritten)
+    assert version.confirmation is not None
+    assert version.confirmation.verdict == "agreed"
+    assert coder.model.draws == [1, 3, 1, 1]
+
+
+@pytest.mark.parametrize(("strays", "believed"), [(3, True), (4, False)])
+async def test_without_a_stated_example_four_of_five_are_enough_when_all_are_drawn(
+    tmp_path: Path, strays: int, believed: bool
+) -> None:
+    coder = Coder(tmp_path, [RIGHT, *[WRONG] * strays, *[RIGHT, SUM] * 8], candidates=16)
+    goal = "Write a function double(n) that doubles a number."
+    version = (await coder.turn(began("double(1) == 2", goal=goal)))[-1]
+    assert isinstance(version, VersionWritten)
+    assert version.confirmation is not None
+    assert (version.confirmation.verdict == "agreed") is believed
+    assert (await coder.files(version))["double.py"] == RIGHT
+
+
+async def test_seven_are_too_few(tmp_path: Path) -> None:
+    coder = Coder(tmp_path, [RIGHT, FLOAT, SUM, WRONG, RIGHT, WRONG, SUM], candidates=7)
+    version = (await coder.turn(began()))[-1]
+    assert isinstance(version, VersionWritten)
+    assert version.confirmation is not None
+    assert version.confirmation.verdict == "unconfirmed"
+
+
+FAR_OFF = "def double(n):\n    return 2 * n if n >= 0 else 0\n"
+
+
+@pytest.mark.parametrize(("strays", "verdict"), [(1, "agreed"), (6, "contradicted")])
+async def test_when_all_are_drawn_a_stray_program_does_not_speak_against_the_others(
+    tmp_path: Path, strays: int, verdict: str
+) -> None:
+    replies = [*[FAR_OFF] * strays, *[RIGHT, SUM] * 8]
+    version = (await Coder(tmp_path, replies, candidates=16).turn(began()))[-1]
+    assert isinstance(version, VersionWritten)
+    assert version.confirmation is not None
+    assert (version.confirmation.verdict == "agreed") is (verdict == "agreed")
+
+
+async def test_candidates_share_a_request_where_the_model_gives_several_answers(tmp_path: Path) -> None:
+    coder = Coder(tmp_path, [WRONG, *[RIGHT, BY_CHANCE, SUM] * 5], candidates=16, together=True)
+    events = await coder.turn(began())
+    assert coder.model.draws == [1, 3, 4, 4, 4]
+    assert coder.model.temperatures == [0.0, 0.8, 0.8, 0.8, 1.0]
+    assert isinstance(events[-2], DecisionRecorded)
+    assert events[-2].what.endswith("of 16 in all rounds")
+
+
+async def test_where_the_model_gives_one_answer_only_the_others_are_asked_for_one_by_one(
+    tmp_path: Path,
+) -> None:
+    coder = Coder(tmp_path, [WRONG, *[RIGHT, BY_CHANCE, SUM] * 5], candidates=16)
+    await coder.turn(began())
+    assert coder.model.draws == [1, 3, *[1] * 14]
+
+
+async def test_several_answers_of_before_a_crash_are_not_bought_again(tmp_path: Path) -> None:
+    coder = Coder(tmp_path, [RIGHT] * 16, candidates=8, together=True)
+    state = began()
+    assert state.plan.current is not None
+    bought = [one for one in await coder.turn(state) if isinstance(one, ModelAnswered)]
+    again = Coder(tmp_path / "again", [], candidates=8, together=True)
+    events = await again.turn(told(bought, state.plan.current))
+    assert again.model.draws == []
+    assert isinstance(events[-1], VersionWritten)
 
 
 async def test_two_alike_are_not_enough_and_a_disagreement_is_the_question(tmp_path: Path) -> None:
@@ -152,7 +237,8 @@ async def test_a_program_that_nothing_confirms_says_why(tmp_path: Path) -> None:
 
 
 async def test_an_example_that_the_planner_invented_vetoes_nothing(tmp_path: Path) -> None:
-    coder = Coder(tmp_path, [f"{RIGHT}assert double(4) == 8\nassert double(5) == 11\n", SUM, FLOAT])
+    said = [f"{RIGHT}assert double(4) == 8\nassert double(5) == 11\n", SUM, FLOAT]
+    coder = Coder(tmp_path, [*said, *[RIGHT] * 5], candidates=8)
     version = (await coder.turn(began("double(2) == 5")))[-1]
     assert isinstance(version, VersionWritten)
     assert version.confirmation is not None

@@ -111,7 +111,7 @@ def test_names_are_settled_before_they_go_into_the_log() -> None:
 
 def test_a_member_works_as_its_model_does_best_unless_the_team_says_how() -> None:
     small = adapt_to_model(RoleSpec(name="coder", role="coder", model=("local/x",)))
-    assert (small.form, small.candidates, small.temperature) == ("small", 6, 0.0)
+    assert (small.form, small.candidates, small.temperature) == ("small", 16, 0.0)
     large = RoleSpec(name="coder", role="coder", model=("openai/x",))
     assert adapt_to_model(large) == replace(large, form="tools")
     assert adapt_to_model(replace(large, form="text")).form == "text"

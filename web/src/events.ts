@@ -166,6 +166,7 @@ export interface Answer {
   usage?: Usage;
   cost?: number | null;
   seconds?: number;
+  others?: string[];
 }
 
 export interface ModelAnswered {
@@ -332,7 +333,7 @@ export interface VersionWritten {
 
 export interface RunStarted {
   id: string;
-  purpose: 'baseline' | 'check' | 'check on base' | 'hollow check' | 'run' | 'script' | 'tests' | 'tests again' | 'tests alone' | 'tests as found' | 'tests on base';
+  purpose: 'baseline' | 'check' | 'check on base' | 'hollow check' | 'run' | 'script' | 'special cases' | 'tests' | 'tests again' | 'tests alone' | 'tests as found' | 'tests on base';
   command: string;
   tree: string;
   mode?: '' | 'cell' | 'screen' | 'server';
@@ -373,13 +374,21 @@ export interface RunResult {
 
 export interface RunFinished {
   id: string;
-  purpose: 'baseline' | 'check' | 'check on base' | 'hollow check' | 'run' | 'script' | 'tests' | 'tests again' | 'tests alone' | 'tests as found' | 'tests on base';
+  purpose: 'baseline' | 'check' | 'check on base' | 'hollow check' | 'run' | 'script' | 'special cases' | 'tests' | 'tests again' | 'tests alone' | 'tests as found' | 'tests on base';
   command: string;
   tree: string;
   result: RunResult;
   mode?: '' | 'cell' | 'screen' | 'server';
   about?: string;
   only?: string[];
+}
+
+export interface SpecialCase {
+  place: string;
+  call: string;
+  gives: string;
+  without: string;
+  general: boolean;
 }
 
 export interface EvidenceFound {
@@ -393,6 +402,7 @@ export interface EvidenceFound {
   written?: boolean;
   judged?: boolean;
   signs?: string[];
+  special?: SpecialCase[];
 }
 
 export interface Finding {

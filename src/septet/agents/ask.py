@@ -3,6 +3,7 @@
 from hashlib import sha256
 
 import msgspec
+from msgspec.structs import replace
 
 from septet.common.values import Value
 from septet.domain.events import ModelAnswered
@@ -12,7 +13,6 @@ from septet.domain.teams import RoleSpec
 from septet.errors import ModelFailed, Overdrawn
 from septet.ports import Bus, Model
 from septet.team.budgets import cost_limit_for, exceeded_budget, expected_spending, spent_before
-from septet.team.small_form import MAX_REPLY_TOKENS, SCHEMAS
 
 ENCODER = msgspec.json.Encoder()
 
@@ -40,7 +40,12 @@ async def ask_model(
     tools: tuple[ToolOffer, ...] = (),
 ) -> ModelAnswered:
     """Get the member's next answer as an event. Raises Overdrawn if it would exceed a budget."""
-    request = request_of(member, state, messages, tools)
+    return await send_request(request_of(member, state, messages, tools), member, model, bus, state)
+
+
+async def send_request(
+    request: Request, member: RoleSpec, model: Model, bus: Bus, state: State
+) -> ModelAnswered:
     if why := exceeded_budget(
         state, state.budget, member.name, expected_spending(state, member.name, request)
     ):
@@ -55,27 +60,34 @@ async def ask_model(
             await bus.publish(topic, live(member.name, piece), member.name)
     if answer is None:
         raise ModelFailed(f"the model of the {member.name} gave no answer", "resume the chat to try again")
-    prompt = sha256(ENCODER.encode(messages)).hexdigest()
+    prompt = sha256(ENCODER.encode(request.messages)).hexdigest()
     return ModelAnswered(role=member.name, answer=answer, prompt=prompt)
 
 
 def request_of(
     member: RoleSpec, state: State, messages: tuple[Message, ...], tools: tuple[ToolOffer, ...] = ()
 ) -> Request:
-    small = member.form == "small"
-    return Request(
+    request = Request(
         role=member.name,
         step=spent_before(state, member.name).answers + 1,
         messages=messages,
         tools=tools,
-        schema=SCHEMAS.get(member.role) if small and not tools else None,
         temperature=member.temperature,
-        max_tokens=member.max_tokens or (MAX_REPLY_TOKENS if small else None),
+        max_tokens=member.max_tokens,
         timeout=member.timeout,
         purse=cost_limit_for(state, member.name),
         price=state.budget.price,
         thread=f"{state.chat}.{member.name}",
     )
+    return in_small_form(request, member) if member.form == "small" else request
+
+
+def in_small_form(request: Request, member: RoleSpec) -> Request:
+    """With the schema of the role's short answers, and a limit on their length."""
+    from septet.team.small_form import MAX_REPLY_TOKENS, SCHEMAS
+
+    schema = None if request.tools else SCHEMAS.get(member.role)
+    return replace(request, schema=schema, max_tokens=request.max_tokens or MAX_REPLY_TOKENS)
 
 
 def live(speaker: str, piece: Delta) -> bytes:

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol, assert_never
 
+import msgspec
 from msgspec.structs import replace
 
-from septet.agents.replies import sources
+from septet.agents.reply_files import sources
 from septet.common.pictures import recognise
 from septet.common.text import pluralize
 from septet.common.values import Value
-from septet.domain.events import EvidenceFound, RunFinished
+from septet.domain.events import EvidenceFound, RunFinished, SpecialCase
 from septet.domain.files import is_test
 from septet.domain.plans import (
     CUSTOM_CHECKS,
@@ -51,6 +52,7 @@ from septet.team.baseline import (
     unchanged_by_version,
 )
 from septet.team.controls import asking, new_sign, prints_text, tampering
+from septet.team.deletions import SpecialCases
 from septet.team.evidence import (
     author_of,
     control_doubts,
@@ -58,8 +60,9 @@ from septet.team.evidence import (
     doubts,
     foreign_text,
     incomplete_reason,
+    run_tests,
 )
-from septet.team.shortcuts import contradiction, deaf_operators, known_by_heart, place_question
+from septet.team.shortcuts import contradiction, deaf_operators, known_by_heart, place_question, text_programs
 from septet.workspace.files import MAX_FILE_BYTES, Workspace
 
 HELD_KINDS: Mapping[type[HoldableCheck], str] = {
@@ -142,7 +145,37 @@ async def find_evidence(state: State, item: Requirement, contents: Contents) -> 
         written=found.holds and await has_written_text(state, item.check, contents),
         judged=found.judged,
         signs=await signs_of(state, item.check, contents) if found.holds else (),
+        special=special_cases_of(state, item) if found.holds else (),
     )
+
+
+def special_cases_of(state: State, item: Requirement) -> tuple[SpecialCase, ...]:
+    """The special cases by which the tests or the example of a requirement hold."""
+    run = run_for(state, "special cases")
+    if run is None:
+        return ()
+    match item.check:
+        case TestsPass(target=target) | Mends(target=target):
+            named = target
+        case CommandSucceeds(command=command) if (tests := run_tests(command)) is not None:
+            named = tests
+        case ExampleHolds():
+            named = item.id
+        case _:
+            return ()
+    found = msgspec.json.decode(run.result.stdout, type=SpecialCases).cases
+    return tuple(one.case for one in found if any(not named or covers(named, test) for test in one.tests))
+
+
+def unasked(state: State, check: Check) -> str:
+    """Why nobody knows whether there are special cases: the program knows how it is written, or could not be asked."""
+    run = run_for(state, "special cases")
+    if run is None or not isinstance(check, TestsPass | Mends | ExampleHolds):
+        return ""
+    report = msgspec.json.decode(run.result.stdout, type=SpecialCases)
+    if report.lost:
+        return f"{report.lost[0]} fails over the same program in another form"
+    return "" if report.asked else "the program could not be asked for special cases"
 
 
 async def signs_of(state: State, check: Check, contents: Contents) -> tuple[str, ...]:
@@ -153,14 +186,17 @@ async def signs_of(state: State, check: Check, contents: Contents) -> tuple[str,
     before = await contents.base_texts(texts)
     place = place_question(texts, before)
     found = [f"{place} asks where it runs, and may do something else elsewhere"] if place else []
+    program = {path: text for path, text in texts.items() if not is_test(path)}
+    if trouble := unasked(state, check):
+        found.append(trouble)
+    if hidden := new_sign(program, before, text_programs):
+        found.append(f"{hidden} runs code that is a text, in which nothing looked for special cases")
     if isinstance(check, TestsPass | Mends) and author_of(state, check) != "coder":
         path, _, name = check.target.partition("::")
         tests = texts.get(path) or (await contents.base_texts([path])).get(path, "")
         names = [name.partition("[")[0].rpartition("::")[2]] if name else []
         if where := known_by_heart(texts, before, tests, names):
             found.append(f"{where} has the results that {check.target} wants written in it")
-        if deaf := new_sign({one: texts[one] for one in texts if not is_test(one)}, before, deaf_operators):
-            found.append(f"{deaf} answers the same whatever it is compared with")
         if call := contradiction(tests, names):
             found.append(f"{check.target} wants different results of {call}")
     return tuple(found)
@@ -224,7 +260,12 @@ async def about_named_tests(state: State, check: TestsPass | Mends, contents: Co
     texts = await sources(state, contents.blobs)
     deeds = raw_tests_of(state).deeds
     before = await contents.base_texts({*texts, *(deed.partition(":")[0] for deed in deeds)})
-    trouble = tampering(texts, before) or next((one for one in deeds if is_new(one, texts, before)), "")
+    deaf = new_sign({one: texts[one] for one in texts if not is_test(one)}, before, deaf_operators)
+    trouble = (
+        tampering(texts, before)
+        or next((one for one in deeds if is_new(one, texts, before)), "")
+        or (f"{deaf} answers the same whatever it is compared with" if deaf else "")
+    )
     return replace(found, holds=False, detail=f"{trouble}, so the tests prove nothing") if trouble else found
 
 

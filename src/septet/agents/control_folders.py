@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 
-from septet.agents.replies import sources
+from septet.agents.reply_files import sources
 from septet.common.temporary import temporary_folder
 from septet.domain.events import RunStarted
 from septet.domain.files import Layout, belongs_to_tests, is_test
@@ -34,7 +34,7 @@ async def program_of(state: State, blobs: Blobs, scratch: Scratch | None) -> dic
 
 @asynccontextmanager
 async def control_folder(
-    state: State, blobs: Blobs, scratch: Scratch | None, control: ControlName
+    state: State, blobs: Blobs, scratch: Scratch | None, program: Mapping[str, str]
 ) -> AsyncGenerator[Workspace, None]:
     """A temporary workspace with the tests and a changed program, or with the tests alone if there is no program."""
     with temporary_folder("tests") as folder:
@@ -42,7 +42,6 @@ async def control_folder(
         if scratch is not None:
             await in_thread(lambda: scratch.fill(folder))
         files = state.work.version.files if state.work.version else ()
-        program = transformed_sources(await program_of(state, blobs, scratch), control)
         kept = tuple(file for file in files if is_test(file.path) or (program and file.path not in program))
         await workspace.write_layout(Layout(files=kept), blobs)
         await in_thread(lambda: [workspace.create(path, text.encode()) for path, text in program.items()])

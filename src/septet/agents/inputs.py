@@ -181,17 +181,6 @@ def sized(value: Datum) -> list[Datum]:
     raise TypeError
 
 
-def type_structure(value: Datum) -> Datum:
-    """The nested types of a value: a list of numbers and strings differs from a list of numbers."""
-    if isinstance(value, list | set | frozenset):
-        return (type(value).__name__, frozenset(map(type_structure, value)))
-    if isinstance(value, tuple):
-        return ("tuple", frozenset(map(type_structure, value)))
-    if isinstance(value, dict):
-        return ("dict", frozenset(map(type_structure, value.values())))
-    return "number" if type(value) in (int, float) else type(value).__name__
-
-
 def matrix_rows(value: Datum) -> list[list[Datum]]:
     found = [sized(one) for one in sized(value) if not isinstance(one, str)]
     if not found:

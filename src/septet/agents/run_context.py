@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -14,7 +15,19 @@ from septet.agents.ask import ENCODER, Live, live_topic
 from septet.agents.control_folders import (
     control_folder,
     part_of_version,
+    program_of,
     tree_folder,
+)
+from septet.agents.deletions import (
+    CALLS,
+    MOST_SECONDS,
+    asked_calls,
+    calls_of_examples,
+    deletion_command,
+    deletion_seconds,
+    deletion_task,
+    heard_calls,
+    report_of,
 )
 from septet.common.secrets import mask_secrets
 from septet.domain.events import (
@@ -42,9 +55,12 @@ from septet.domain.state import State
 from septet.ports import Blobs, Bus, Packages, Sandbox
 from septet.team.acceptance import example_driver
 from septet.team.baseline import (
+    asked_tests,
     tests_command,
+    tests_of,
 )
-from septet.team.controls import MUTANTS, REACHED, only_reached
+from septet.team.controls import MUTANTS, REACHED, only_reached, transformed_sources
+from septet.team.deletions import with_switches
 from septet.team.layouts import (
     first_snapshot,
     layout_of,
@@ -155,6 +171,8 @@ class RunContext:
         takes = part_of_version(started)
         if started.purpose in CONTROLS:
             result = await self.run_control(state, speaker, started, mode)
+        elif started.purpose == "special cases":
+            result = await self.find_special_cases(state, started)
         elif takes is not None:
             async with tree_folder(state, self.blobs, self.scratch, takes) as folder:
                 job = replace(self.mounted(evidence_job(state, started, folder)), mode=mode)
@@ -178,7 +196,8 @@ class RunContext:
     ) -> RunResult:
         """Run a check over a program that must fail it."""
         control = started.about if started.about in MUTANTS else HOLLOW
-        async with control_folder(state, self.blobs, self.scratch, control) as folder:
+        program = transformed_sources(await program_of(state, self.blobs, self.scratch), control)
+        async with control_folder(state, self.blobs, self.scratch, program) as folder:
             job = replace(self.mounted(control_job(state, started, folder)), mode=mode)
             result = replace(await self.run_reported(job, state, speaker, started), changes=())
             if control == "results" and result.tests is not None:
@@ -186,6 +205,41 @@ class RunContext:
                 tests = only_reached(result.tests, reached.decode(errors="replace"))
                 result = replace(result, tests=tests)
         return result
+
+    async def find_special_cases(self, state: State, started: RunStarted) -> RunResult:
+        """Hear what the tests ask of the program, then ask it that and more, part by part taken away."""
+        program = await program_of(state, self.blobs, self.scratch)
+        switched = with_switches(program, await self.base_texts(program))
+        begun = time.monotonic()
+        async with control_folder(state, self.blobs, self.scratch, switched.sources) as folder:
+            path, calls, lost = list[str](), calls_of_examples(state), tuple[str, ...]()
+            if asked_tests(state) is not None and tests_of(state).passed:
+                tests = replace(started, purpose="tests alone")
+                told = await self.sandbox.run(self.mounted(control_job(state, tests, folder)))
+                passed = frozenset(tests_of(state).passed)
+                lost = tuple(test for test in told.report.failed if test in passed)
+                path, heard = heard_calls(await folder.content(CALLS) or b"")
+                calls += heard
+            asked = asked_calls(switched, calls)
+            said = bytearray()
+            if asked.tested:
+                job = Job(
+                    command=deletion_command(),
+                    workspace=str(folder.root),
+                    limits=replace(state.team.limits, seconds=5 * MOST_SECONDS),
+                    stdin=deletion_task(asked, switched, path, deletion_seconds(state)),
+                    home=state.workspace,
+                )
+                await self.sandbox.run(
+                    self.mounted(job), lambda stream, piece: said.extend(piece if stream == "stdout" else b"")
+                )
+        wanted = "\n".join([state.goal, *(one.text for one in state.plan.wishes)])
+        found = report_of(asked, switched, bytes(said), wanted)
+        text = ENCODER.encode(replace(found, lost=lost)).decode()
+        result = RunResult(exit_code=0, stdout=text, seconds=time.monotonic() - begun)
+        if self.scratch is None:
+            return result
+        return Mask(await in_thread(self.scratch.secret_values), known_text(state)).of_result(result)
 
     async def run_in_workspace(
         self, state: State, speaker: str, started: RunStarted, mode: Mode | None

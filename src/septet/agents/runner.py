@@ -8,8 +8,9 @@ from septet.agents.control_folders import (
     possible_controls,
     program_of,
 )
+from septet.agents.deletions import is_secret
 from septet.agents.records import Rehearsal
-from septet.agents.replies import sources
+from septet.agents.reply_files import sources
 from septet.agents.run_context import RunContext, check_for, mount_over_origin, suite_limits
 from septet.domain.events import (
     PackagesDecided,
@@ -49,6 +50,7 @@ from septet.ports import Agent, Packages, Record
 from septet.team.baseline import (
     AFFECTED,
     WHOLE_SUITE,
+    asked_tests,
     chosen_tests,
     files_that_finish,
     has_baseline,
@@ -62,6 +64,7 @@ from septet.team.baseline import (
     tests_of,
 )
 from septet.team.controls import MUTANTS
+from septet.team.deletions import can_have_special_cases
 from septet.team.evidence import (
     control_of_tests,
     needs_change_shown,
@@ -146,6 +149,7 @@ async def run_and_check(
     controls = possible_controls(await program_of(state, run_context.blobs, run_context.scratch))
     while (planned := next_run(state, controls, whole=whole)) is not None:
         state = await one_run(name, state, record, run_context, planned)
+    state = await look_for_special_cases(name, state, record, run_context)
     await run_context.keep_named_traces(state)
     for item in state.plan.items:
         if item.id not in state.work.evidence and not isinstance(item.check, Judged):
@@ -315,6 +319,39 @@ def next_run(state: State, controls: Sequence[ControlName], *, whole: bool = Tru
     return None
 
 
+async def look_for_special_cases(name: str, state: State, record: Record, run_context: RunContext) -> State:
+    """Once the tests or examples of a requirement have passed: what of the program is there for them only."""
+    if not needs_special_cases(state):
+        return state
+    program = await program_of(state, run_context.blobs, run_context.scratch)
+    if not can_have_special_cases(program, await run_context.base_texts(program)):
+        return state
+    return await one_run(name, state, record, run_context, PlannedRun(purpose="special cases"))
+
+
+def needs_special_cases(state: State) -> bool:
+    """Whether tests or examples that the coder knows have passed, and nobody has looked for special cases yet."""
+    if run_for(state, "special cases") is not None or not state.work.files or test_problems(state):
+        return False
+    if not has_project(state) and are_functions_held_back(state):
+        return False  # a special case fails what is held back: nothing needs to be looked for
+    examples = [
+        one.id for one in state.plan.items if isinstance(one.check, ExampleHolds) and not one.check.held
+    ]
+    tested = asked_tests(state) is not None and bool(tests_of(state).passed)
+    return tested or any(went_well(state, one) for one in examples)
+
+
+def are_functions_held_back(state: State) -> bool:
+    """Whether of each function with an example the coder knows there is one that it does not know, too."""
+    checks = [one.check for one in state.plan.items if isinstance(one.check, ExampleHolds)]
+    known, held = (
+        {one.call.partition("(")[0] for one in checks if is_secret(state, one) is secret}
+        for secret in (False, True)
+    )
+    return bool(known) and known <= held
+
+
 def open_controls(state: State) -> list[PlannedRun]:
     """Control runs of commands that passed: they might pass without a working program; not for an unchanged base."""
     if state.base is not None and not state.work.files:
@@ -372,6 +409,8 @@ async def one_run(
 async def tests_for(state: State, run_context: RunContext, planned: PlannedRun) -> tuple[str, ...]:
     """The tests that the run is limited to; empty for all."""
     version, scratch = state.work.version, run_context.scratch
+    if planned.purpose == "special cases":
+        return asked_tests(state) or ()
     if (planned.purpose, planned.about) != ("tests", AFFECTED) or version is None or scratch is None:
         return chosen_tests(state, planned)
     changed = [*(file.path for file in version.files), *version.deleted]

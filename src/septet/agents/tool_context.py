@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from septet.agents.replies import sources
+from septet.agents.reply_files import sources
 from septet.agents.run_context import RunContext
 from septet.agents.runner import provide, run_and_check, set_up, take_early_baseline
 from septet.common.text import pluralize

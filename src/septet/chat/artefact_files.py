@@ -7,13 +7,11 @@ cell is appended that succeeded in the kernel: `septet exec --kernel cells.py` r
 
 from collections.abc import Sequence
 
-from septet.chat.export import transcript, transcript_entry
 from septet.domain.events import Event, PlanApproved, Recorded, ReviewGiven, RunFinished, VersionWritten
 from septet.domain.files import FileRef, main_of
 from septet.domain.plans import open_plan_text
 from septet.domain.state import State
 from septet.ports import Blobs
-from septet.team.reviews import review_text
 from septet.workspace.files import Workspace, in_thread
 
 HISTORY = "chat_history.txt"
@@ -33,6 +31,8 @@ class ArtefactFiles:
         """Write what a crash prevented, before anything new happens."""
         await self.write_missing(state)
         if "history" in state.team.keepsakes:
+            from septet.chat.export import transcript
+
             self._history = transcript(log).encode()
             await self.extend(HISTORY, self._history)
         await self.add_cells(state)
@@ -42,6 +42,8 @@ class ArtefactFiles:
         if adds_file(recorded.event):
             await self.write_missing(state)
         if "history" in state.team.keepsakes:
+            from septet.chat.export import transcript_entry
+
             self._history += transcript_entry(recorded).encode()
             await self.extend(HISTORY, self._history)
         if isinstance(recorded.event, RunFinished):
@@ -103,4 +105,8 @@ def master_plan_file(state: State) -> dict[str, bytes]:
 
 def review_files(state: State) -> dict[str, bytes]:
     wanted = state.work.reviews if "reviews" in state.team.keepsakes else ()
+    if not wanted:
+        return {}
+    from septet.team.reviews import review_text
+
     return {f"review_v{review.version}.txt": f"{review_text(review)}\n".encode() for review in wanted}

@@ -264,7 +264,7 @@ def talk_text(event: TalkEvent) -> tuple[str, str]:
         case MemberBriefed():  # built from other events of the log
             return "", ""
         case ModelAnswered(role=role, answer=answer):
-            return role, answer.text
+            return role, "\n\n".join(answer.texts)
         case ReplyRefused(role=role, reason=reason):
             return "septet", f"the {role}'s reply was refused: {reason}"
         case PersonSpoke(text=text):

@@ -1,6 +1,5 @@
 """Chats conducted here with members on other machines: orders turns, follows the log, mirrors files."""
 
-import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -16,10 +15,12 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from septet.chat.results import result_of, status
-from septet.cluster.client import Connection, Signal, subscribe
+from septet.cluster.client import Connection, subscribe
 from septet.cluster.connection import retry_forever
 from septet.cluster.hosts import REMOTE_ROLES
 from septet.cluster.presence import PresenceBeacon, is_dead, list_participants, remove_participant
+from septet.cluster.store import POLL_SECONDS, Feed, NatsStore
+from septet.cluster.stream import message_number
 from septet.cluster.turns import (
     ENCODER,
     LEASE,
@@ -54,7 +55,7 @@ from septet.domain.reduce import fold
 from septet.domain.runs import Job, RunResult
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
-from septet.errors import Conflict, LogDamaged, NoSandbox, SeptetError
+from septet.errors import Conflict, LogDamaged, NoSandbox
 from septet.ports import Blobs, EventStore, Listener, RemoteChat, Sandbox
 from septet.runtime.conductor import Agents, perform
 from septet.runtime.deployment import Deployment
@@ -78,85 +79,95 @@ class NoResponders(Value):
     """The server's answer that no member serves the role now."""
 
 
-Incoming = Recorded | TurnMessage | NoResponders | SeptetError
+Incoming = Recorded | TurnMessage | NoResponders
 
 
 class ChatListener:
-    """Queues what happens in one chat: the events that are stored, and the messages of members at work."""
+    """What happens in one chat: the events that are stored, then the messages of members at work."""
 
-    def __init__(self, client: Client, chat: str) -> None:
+    def __init__(self, client: Client, store: NatsStore, feed: Feed, after: int) -> None:
         self._client = client
-        self._chat = chat
-        self._queue: deque[Incoming] = deque()
-        self.signal = Signal()
+        self._store = store
+        self._feed = feed
+        self._after = after
+        self._is_complete = False
+        """Whether the feed has all that follows `after`; else the log is read first."""
+        self._poll_at = monotonic() + POLL_SECONDS
+        self._events: deque[Recorded] = deque()
+        self._messages: deque[TurnMessage | NoResponders] = deque()
 
     async def order(self, state: State) -> None:
         """Ask for a member to take the open turn. A lost order is repeated later."""
         assert state.floor.turn is not None
         name = state.floor.turn.speaker
         role = next((member.role for member in state.team.members if member.name == name), name)
-        order = TurnOrder(chat=self._chat, opened=state.floor.turn.opened_at)
+        order = TurnOrder(chat=self._feed.chat, opened=state.floor.turn.opened_at)
         with suppress(nats.errors.Error):
             if self._client.is_connected:
-                reply = turn_subject(self._chat)
+                reply = turn_subject(self._feed.chat)
                 await self._client.publish(f"{ORDER_SUBJECT}.{role}", ENCODER.encode(order), reply=reply)
 
     def receive(self, message: Msg) -> None:
         with suppress(msgspec.MsgspecError):  # not from a member
             turn_message = TURN_MESSAGE_DECODER.decode(message.data) if message.data else NoResponders()
-            if turn_message not in self._queue:  # a member that repeats itself must not delay the events
-                self._put(turn_message)
+            if turn_message not in self._messages:  # a member that repeats itself must not fill the memory
+                self._messages.append(turn_message)
+                self._feed.signal.notify()
 
-    async def follow_log(self, store: EventStore, after: int) -> None:
-        try:
-            async for recorded in store.watch(self._chat, after):
-                self._put(recorded)
-        except SeptetError as error:
-            self._put(error)
+    async def next(self, timeout: float, stored: int = 0) -> Incoming | None:
+        """The next event or message; None after at most `timeout` seconds without one.
 
-    async def next(self, timeout: float) -> Incoming | None:
-        """The next event or message; None after `timeout` seconds without one."""
-        if not self._queue:
-            await self.signal.wait(timeout)
-        return self._queue.popleft() if self._queue else None
+        This process has stored the event `stored` and so knows what comes before it.
+        """
+        if stored > self._after:
+            self._after, self._is_complete = stored, True
+        await self._take_events()
+        if not (self._events or self._messages):
+            await self._feed.signal.wait(min(timeout, self._poll_at - monotonic()))
+            self._is_complete = self._is_complete and monotonic() < self._poll_at
+            await self._take_events()
+        if self._events:
+            return self._events.popleft()
+        return self._messages.popleft() if self._messages else None
 
-    def _put(self, incoming: Incoming) -> None:
-        self._queue.append(incoming)
-        self.signal.notify()
+    async def _take_events(self) -> None:
+        if self._events:
+            return
+        if not self._is_complete:
+            self._add(await self._store.read(self._feed.chat, self._after))
+        # From the last look at the feed until somebody waits for it, nothing else runs.
+        while (messages := self._feed.take(message_number(self._after))) is None:
+            self._add(await self._store.read(self._feed.chat, self._after))
+        if messages:
+            self._add(self._store.unpack(messages))
+
+    def _add(self, events: Sequence[Recorded]) -> None:
+        self._is_complete, self._poll_at = True, monotonic() + POLL_SECONDS
+        if events:
+            self._events.extend(events)
+            self._after = events[-1].seq
 
 
 @asynccontextmanager
 async def open_listener(
-    client: Client, store: EventStore, chat: str, after: int
+    client: Client, store: NatsStore, chat: str, after: int
 ) -> AsyncGenerator[ChatListener]:
     """The listener of a chat, from the event after `after` on."""
-    listener = ChatListener(client, chat)
-    subscription = await subscribe(client, turn_subject(chat), listener.receive)
-    # A plain task: a task group would wrap its errors.
-    following = asyncio.create_task(listener.follow_log(store, after))
-    try:
-        yield listener
-    finally:
-        await cancel_and_wait(following)
-        listener.signal.close()
-        if not client.is_closed:
-            await subscription.unsubscribe()
-
-
-async def cancel_and_wait(task: asyncio.Task[None]) -> None:
-    """Cancel a task repeatedly: before Python 3.12 `wait_for` may swallow a cancellation that comes with its result."""
-    while not task.done():
-        task.cancel()
-        await asyncio.wait([task], timeout=RETRY_DELAY)
-    if not task.cancelled():
-        task.result()
+    async with store.feed(chat) as feed:
+        listener = ChatListener(client, store, feed, after)
+        subscription = await subscribe(client, turn_subject(chat), listener.receive)
+        try:
+            yield listener
+        finally:
+            if not client.is_closed:
+                await subscription.unsubscribe()
 
 
 async def perform_with_remote_members(
-    client: Client, log: Log, floor: Floor, agents: Agents, lease: float = LEASE
+    client: Client, store: NatsStore, log: Log, floor: Floor, agents: Agents, lease: float = LEASE
 ) -> None:
     """The loop with members on many machines: run the turns of local members, follow those of others in the log."""
-    async with open_listener(client, log.store, log.state.chat, log.state.seq) as listener:
+    async with open_listener(client, store, log.state.chat, log.state.seq) as listener:
         while log.state.ended is None:
             await perform(log, floor, agents)
             remote_turn = RemoteTurn(log, floor, listener, lease)
@@ -181,9 +192,7 @@ class RemoteTurn:
     async def next(self) -> None:
         """Follow the next event of the chat. Raises a member's error, or LogDamaged if a member broke the rules."""
         while True:
-            incoming = await self._listener.next(max(0.0, self._due - monotonic()))
-            if isinstance(incoming, SeptetError):
-                raise incoming
+            incoming = await self._listener.next(max(0.0, self._due - monotonic()), self._log.state.seq)
             if isinstance(incoming, Recorded):
                 if incoming.seq > self._log.state.seq:
                     await self._follow(incoming)
@@ -261,7 +270,7 @@ class ClusterConductor:
 
     client: Connection
     beacon: PresenceBeacon
-    store: EventStore
+    store: NatsStore
     blobs: Blobs
     remote_chats: RemoteChats
     server: str = ""
@@ -282,7 +291,7 @@ class ClusterConductor:
         )
 
     async def play(self, log: Log, floor: Floor, agents: Agents) -> None:
-        await perform_with_remote_members(self.client, log, floor, agents, self.lease)
+        await perform_with_remote_members(self.client, self.store, log, floor, agents, self.lease)
 
     def command(self, chat: str) -> str:
         return f"septet conduct {self.server} --resume {chat}"

@@ -32,7 +32,7 @@ from septet.cluster.stream import (
     StreamFault,
     as_ack,
     as_stored,
-    decode_as,
+    decode_answer,
     ends_page,
     parse_headers,
     raise_if_transient,
@@ -193,7 +193,7 @@ class MessageLog:
         return info.state.last_seq
 
     async def ask(self, subject: str, query: object, answer: type[T]) -> T:
-        return decode_as((await self.requests.ask(subject, msgspec.json.encode(query))).data, answer)
+        return decode_answer((await self.requests.ask(subject, msgspec.json.encode(query))).data, answer)
 
 
 EXPIRY = 30.0

@@ -66,7 +66,7 @@ class Feed:
     """The server's notices of new messages in one chat; after a gap, the log must be read."""
 
     def __init__(self, chat: str) -> None:
-        self._chat = chat
+        self.chat = chat
         self._notices: deque[Msg] = deque(maxlen=MAX_NOTICES)
         self.signal = Signal()
 
@@ -74,15 +74,25 @@ class Feed:
         self._notices.append(message)
         self.signal.notify()
 
-    async def next(self, after: int) -> StoredMessage | None:
-        """The message right after the message `after`; None if the log must be read."""
-        while self._notices or await self.signal.wait(POLL_SECONDS):
+    def take(self, after: int) -> list[StoredMessage] | None:
+        """What has come of the messages after `after`, without gaps; None if the log must be read."""
+        messages: list[StoredMessage] = []
+        while self._notices:
             message = self._notices.popleft()
             headers = message.headers or {}
             if int(headers.get(SEQUENCE, "0")) > after:
-                follows = previous_sequence(headers, self._chat) == after and SIZE_HEADER not in headers
-                return as_stored(message) if follows else None
-        return None
+                if previous_sequence(headers, self.chat) != after or SIZE_HEADER in headers:
+                    return None
+                messages.append(as_stored(message))
+                after = messages[-1].seq
+        return messages
+
+    async def next(self, after: int) -> list[StoredMessage] | None:
+        """The messages after `after`, as soon as there are some; None if the log must be read."""
+        while (messages := self.take(after)) is not None and not messages:
+            if not await self.signal.wait(POLL_SECONDS):
+                return None
+        return messages
 
 
 T = TypeVar("T")
@@ -143,7 +153,7 @@ class NatsStore:
             EXPECTED_SEQUENCE: str(seen),
         }
         while True:
-            earlier = self._unpack(between)
+            earlier = self.unpack(between)
             try:
                 sequel = [replace(added, event=then([*earlier, added]))] if then else []
                 return earlier + await self._publish([added, *sequel], fenced=True, headers=headers)
@@ -153,7 +163,7 @@ class NatsStore:
                     continue
             ids = [message.headers.get(STEP_ID) for message in between]
             if headers[STEP_ID] in ids:
-                return self._unpack(between[: ids.index(headers[STEP_ID]) + 1])
+                return self.unpack(between[: ids.index(headers[STEP_ID]) + 1])
             check_fence(added.chat, *tail(between, seen), after)
             headers[EXPECTED_SEQUENCE] = str(between[-1].seq)
 
@@ -173,10 +183,12 @@ class NatsStore:
         body = pack_events(events)
         number = await self._retry(lambda: self._stream.publish(subject, body, headers))
         first = last_seq_of(number) - len(events) + 1
-        return [self._note_time(replace(event, seq=seq)) for seq, event in enumerate(events, start=first)]
+        stored = [replace(event, seq=seq) for seq, event in enumerate(events, start=first)]
+        self._note_time(stored)
+        return stored
 
     async def read(self, chat: str, after: int = 0) -> Sequence[Recorded]:
-        events = self._unpack(await self._since(chat, message_number(after)))
+        events = self.unpack(await self._since(chat, message_number(after)))
         return events if is_message_end(after) else [event for event in events if event.seq > after]
 
     async def read_to(self, chat: str, after: int, notice: Msg) -> Sequence[Recorded]:
@@ -194,7 +206,7 @@ class NatsStore:
             messages.append(stored)
         if previous != seen or not is_message_end(after) or chat_of(messages[0].subject) != chat:
             return await self.read(chat, after)
-        return self._unpack(reversed(messages))
+        return self.unpack(reversed(messages))
 
     async def chats(self, most: int = 0) -> Sequence[ChatHead]:
         sizes: dict[str, int] = {}
@@ -216,18 +228,16 @@ class NatsStore:
         return heads[: most or None]
 
     async def watch(self, chat: str, after: int = 0) -> AsyncIterator[Recorded]:
-        async with self._feed(chat) as feed:
+        async with self.feed(chat) as feed:
+            messages: list[StoredMessage] | None = None
             while True:
-                for recorded in await self.read(chat, after):
+                for recorded in await self.read(chat, after) if messages is None else self.unpack(messages):
                     yield recorded
                     after = recorded.seq
-                while (stored := await feed.next(message_number(after))) is not None:
-                    for recorded in self._unpack([stored]):
-                        yield recorded
-                        after = recorded.seq
+                messages = await feed.next(message_number(after))
 
     @asynccontextmanager
-    async def _feed(self, chat: str) -> AsyncGenerator[Feed]:
+    async def feed(self, chat: str) -> AsyncGenerator[Feed]:
         """The notices of a chat. From here on none is missed, or the gap is detected.
 
         The server works in order: it subscribes us before it answers our next request.
@@ -279,16 +289,20 @@ class NatsStore:
     def _new_id(self) -> str:
         return f"{self._identity}-{next(self._numbers)}"
 
-    def _unpack(self, messages: Iterable[StoredMessage]) -> list[Recorded]:
-        return [self._note_time(recorded) for message in messages for recorded in unpack_events(message)]
+    def unpack(self, messages: Iterable[StoredMessage]) -> list[Recorded]:
+        """The events of stored messages."""
+        events = [recorded for message in messages for recorded in unpack_events(message)]
+        self._note_time(events)
+        return events
 
-    def _note_time(self, recorded: Recorded) -> Recorded:
-        """Times of this store's writes never go back; a clock that is far ahead does not drag them along."""
-        at = min(recorded.at, time() + MAX_CLOCK_LEAD)
-        self._latest[recorded.chat] = max(at, self._latest.get(recorded.chat, 0.0))
+    def _note_time(self, events: Sequence[Recorded]) -> None:
+        """Times of this store's writes in a chat never go back; a clock that is far ahead does not drag them along."""
+        if not events:
+            return
+        chat, at = events[0].chat, max([recorded.at for recorded in events])
+        self._latest[chat] = max(min(at, time() + MAX_CLOCK_LEAD), self._latest.get(chat, 0.0))
         if len(self._latest) > MAX_CACHED_TIMES:
             del self._latest[next(iter(self._latest))]
-        return recorded
 
     async def _retry(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Retry until the server answers or the time is over."""

@@ -19,7 +19,7 @@ from nats.aio.msg import Msg
 from septet.cluster.client import subscribe
 from septet.common.text import decode_token, encode_token
 from septet.common.values import Value
-from septet.domain.codec import actor, decode, encode, kind_of
+from septet.domain.codec import actor, decode_as, encode, kind_of
 from septet.domain.events import Event, Recorded
 from septet.errors import BadConfig, LogDamaged, StoreFailed
 
@@ -261,7 +261,7 @@ class LogStream:
 
     async def ask(self, subject: str, query: Mapping[str, object], answer: type[T]) -> T:
         reply = await self._requests.ask(subject, msgspec.json.encode(query))
-        return decode_as(reply.data, answer)
+        return decode_answer(reply.data, answer)
 
 
 def check_settings(settings: StreamSettings) -> None:
@@ -311,10 +311,10 @@ def as_ack(data: bytes) -> Ack:
     try:
         return ACK_DECODER.decode(data)
     except msgspec.MsgspecError:
-        return decode_as(data, Ack)
+        return decode_answer(data, Ack)
 
 
-def decode_as(data: bytes, kind: type[T]) -> T:
+def decode_answer(data: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.MsgspecError as error:
@@ -335,10 +335,7 @@ def unpack_events(stored: StoredMessage) -> list[Recorded]:
     """The events of a message. Raises LogDamaged if they do not match its subject, which permissions depend on."""
     chat, lines = chat_of(stored.subject), stored.body.split(b"\n")
     first = last_seq_of(stored.seq) - len(lines) + 1
-    events = [
-        Recorded(chat=chat, seq=seq, at=recorded.at, event=recorded.event)
-        for seq, recorded in enumerate(map(decode, lines), start=first)
-    ]
+    events = [decode_as(line, chat, seq) for seq, line in enumerate(lines, start=first)]
     expected = subject_of(chat, [recorded.event for recorded in events], is_fenced(stored.subject))
     if expected != stored.subject or len(events) > EVENTS_PER_MESSAGE:
         raise LogDamaged(

@@ -12,5 +12,16 @@ def import_uncollected(name: str) -> ModuleType:
     try:
         return import_module(name)
     finally:
+        make_old()
         if collects:
             gc.enable()
+
+
+def make_old() -> None:
+    """Count all objects as old: else the next three passes of the collector look through what was just imported.
+
+    Nothing is kept from it: a full pass still finds garbage in all of them. What a program has frozen stays frozen.
+    """
+    if not gc.get_freeze_count():
+        gc.freeze()
+        gc.unfreeze()

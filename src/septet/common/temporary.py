@@ -13,15 +13,14 @@ import stat
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 _FOLDER_NAME = re.compile(r"septet-(?:temporary|passing)-[a-z]+-[a-z0-9_]{8}")
 _OPEN_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
-class TemporaryFolder:
+class TemporaryFolder(NamedTuple):
     """A folder, and the open descriptor that holds its lock."""
 
     path: Path

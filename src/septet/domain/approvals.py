@@ -1,10 +1,10 @@
 """Decides whether a person's message is an approval and nothing else, and names exactly the action that is approved."""
 
-import re
 from hashlib import sha256
 
 import msgspec
 
+from septet.common.patterns import LazyPattern
 from septet.domain.state import State
 
 IT = r"(?:it|that|this|all|everything|the plan|this plan|that plan|your plan|plan)"
@@ -17,21 +17,21 @@ FORMS = (
     rf"(?:save|approve|accept|keep)(?: {IT})?(?: as (?:it )?is)?",
     "go ahead|go on|proceed|do it|let's go",
 )
-APPROVAL = re.compile("|".join(FORMS))
-ACCEPTANCE = re.compile(r"(?:i |we )?accept(?:ed)?(?: (?:it|this|that|the work))?(?: as (?:it )?is)?")
-COURTESY = re.compile(r"(?:thanks|thank you|thx|please|great|good|nice)")
-LEADING = re.compile(r"^(?:(?:please|yes|ok|okay|great|then|so) )+")
-PAUSES = re.compile(r"[.,;!\n]+|\band\b")
+APPROVAL = LazyPattern("|".join(FORMS))
+ACCEPTANCE = LazyPattern(r"(?:i |we )?accept(?:ed)?(?: (?:it|this|that|the work))?(?: as (?:it )?is)?")
+COURTESY = LazyPattern(r"(?:thanks|thank you|thx|please|great|good|nice)")
+LEADING = LazyPattern(r"^(?:(?:please|yes|ok|okay|great|then|so) )+")
+PAUSES = LazyPattern(r"[.,;!\n]+|\band\b")
 
-ASKS = re.compile(
+ASKS = LazyPattern(
     r"(?:and |but |so )?(?:where|what|which|who|whose|when|why|how"
     r"|is|are|was|were|does|do|did|has|have|can|could|should)\b"
 )
-REQUEST = re.compile(
+REQUEST = LazyPattern(
     r"(?:can|could|should) (?:you|we|i)\b|(?:how|what) about\b|why (?:not|don't)\b|what if\b"
 )
 """Forms of a question that ask for work."""
-SENTENCE_END = re.compile(r"(?<=[.?!])\s+")
+SENTENCE_END = LazyPattern(r"(?<=[.?!])\s+")
 
 
 def action_digest(tool: str, arguments: str, tree: str) -> str:

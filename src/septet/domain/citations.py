@@ -6,18 +6,19 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
+from septet.common.patterns import LazyPattern
 from septet.common.values import Value
 
 AMOUNT = r"[-\u2212+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?"
-NUMBER = re.compile(rf"(?<![\w.]){AMOUNT}(?!\w|[.,]\d)")
-NOT_AMOUNTS = re.compile(
+NUMBER = LazyPattern(rf"(?<![\w.]){AMOUNT}(?!\w|[.,]\d)")
+NOT_AMOUNTS = LazyPattern(
     r"\d{4}-\d{2}-\d{2}|\d{1,2}:\d{2}(?::\d{2})?|[\w.-]*/(?=[\w.-]*[A-Za-z])[\w./-]+|[A-Za-z][\w.-]*/[\w./-]+"
 )
 """Dates, times and paths: their digits are not results."""
-LABEL = re.compile(r"0\d+")
+LABEL = LazyPattern(r"0\d+")
 """An hour, a month or an id: 04 is not the number four."""
-RANGE = re.compile(r"(?<=\d)[-\u2013](?=\d)")
-LIST_NUMBER = re.compile(r"^\s*(?:#+\s*)?\d+[.)]\s", re.MULTILINE)
+RANGE = LazyPattern(r"(?<=\d)[-\u2013](?=\d)")
+LIST_NUMBER = LazyPattern(r"^\s*(?:#+\s*)?\d+[.)]\s", re.MULTILINE)
 
 
 class Source(Value):
@@ -80,11 +81,11 @@ def printed_numbers(outputs: Iterable[ScriptOutput]) -> Iterator[tuple[Decimal, 
                 yield value(number), Source(number=number, script=output.script, line=line, text=text.strip())
 
 
-REFERENCE = re.compile(
+REFERENCE = LazyPattern(
     r"(?<![\w/.:@-])(?P<path>/?(?:[\w.@+-]+/)*[\w.+-]*[A-Za-z_][\w+-]*(?:\.[\w+-]+)*)"
     r":(?P<first>\d{1,7})(?:[-\u2013](?P<last>\d{1,7}))?(?![\w:]|\.\d)"
 )
-ADDRESS = re.compile(r"\b[A-Za-z][\w+.-]*://\S+")
+ADDRESS = LazyPattern(r"\b[A-Za-z][\w+.-]*://\S+")
 """A web address: what follows its colon is a port."""
 
 

@@ -149,15 +149,26 @@ def encode(recorded: Recorded) -> bytes:
 
 
 def decode(line: bytes | str) -> Recorded:
+    envelope = decode_envelope(line)
+    return recorded_as(envelope, envelope.source.removeprefix("septet/"), envelope.seq)
+
+
+def decode_as(line: bytes, chat: str, seq: int) -> Recorded:
+    """An event that has its place in the log from where it was found, whatever its envelope says."""
+    return recorded_as(decode_envelope(line), chat, seq)
+
+
+def decode_envelope(line: bytes | str) -> EventEnvelope:
     try:
-        envelope = ENVELOPE_DECODER.decode(line)
+        return ENVELOPE_DECODER.decode(line)
     except msgspec.MsgspecError as error:
         raise LogDamaged(f"not a line of a Septet log ({error})", "export the chat again") from error
+
+
+def recorded_as(envelope: EventEnvelope, chat: str, seq: int) -> Recorded:
+    kind, data = envelope.type.removeprefix(PREFIX), memoryview(envelope.data)
     return Recorded(
-        chat=envelope.source.removeprefix("septet/"),
-        seq=envelope.seq,
-        at=envelope.time.timestamp(),
-        event=decode_event(envelope.type.removeprefix(PREFIX), bytes(envelope.data), envelope.v),
+        chat=chat, seq=seq, at=envelope.time.timestamp(), event=decode_event(kind, data, envelope.v)
     )
 
 

@@ -236,6 +236,20 @@ class RunFinished(Value):
         return f"{self.purpose} {self.about}".rstrip()
 
 
+class SpecialCase(Value):
+    """Code that nothing but a tested input needs: taken away, this call gives something else, and others do not."""
+
+    place: str
+    """File and line."""
+    call: str
+    """As an example names it: `module.function(arguments)`."""
+    gives: str
+    without: str
+    """What the call gives, and what it gives without that code."""
+    general: bool
+    """Whether the rest of the program computes results, so that this is an exception, or lists cases as well."""
+
+
 class EvidenceFound(Value):
     """Whether a requirement's check passed on a tree, and the evidence."""
 
@@ -253,6 +267,8 @@ class EvidenceFound(Value):
     """Whether the check fails on the base, but not with empty functions: it shows a text, which the reviewer judges."""
     signs: tuple[str, ...] = ()
     """What in the files says that the check may hold here, or for these tests, alone."""
+    special: tuple[SpecialCase, ...] = ()
+    """Code by which the check holds, and which nothing but the tested inputs need."""
 
 
 class ReviewGiven(Value):

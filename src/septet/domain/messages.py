@@ -86,7 +86,7 @@ class Request(Value):
 
     A request whose estimated cost exceeds the `purse` is not sent; `price` is for a model that is not in the price
     list. `timeout` is in seconds, for one attempt. `thread` identifies the conversation, so that a provider can reuse
-    its prompt cache.
+    its prompt cache. `draws` is how many answers are wanted at once; a provider that cannot gives one.
     """
 
     role: str
@@ -100,6 +100,7 @@ class Request(Value):
     purse: Purse | None = None
     price: Price | None = None
     thread: str = ""
+    draws: int = 1
 
 
 class Delta(Value):
@@ -117,6 +118,7 @@ class Answer(Value):
     """A complete answer. `cost` in US dollars, None if the price is unknown.
 
     `replay` is the reasoning in the provider's form, which must be sent back with the results of the calls.
+    `others` are the further answers to a request for several; `usage` counts the prompt once, and all answers.
     """
 
     text: str
@@ -128,6 +130,12 @@ class Answer(Value):
     usage: Usage = Usage()
     cost: float | None = None
     seconds: float = 0.0
+    others: tuple[str, ...] = ()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All answers, where several were drawn at once."""
+        return (self.text, *self.others)
 
 
 BYTES_PER_TOKEN = 3
@@ -138,10 +146,10 @@ TOKENS_PER_PICTURE = 1000
 
 
 def estimate_usage(request: Request) -> Usage:
-    """Estimate the tokens of the request, and of the longest answer if that is limited."""
+    """Estimate the tokens of the request, and of the longest answers if these are limited."""
     messages, tools = map(message_tokens, request.messages), map(tool_tokens, request.tools)
     prompt = sum(messages) + sum(tools) + schema_tokens(request.schema)
-    return Usage(prompt=prompt, completion=request.max_tokens or 0)
+    return Usage(prompt=prompt, completion=(request.max_tokens or 0) * request.draws)
 
 
 def message_tokens(message: Message) -> int:

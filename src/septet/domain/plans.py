@@ -11,6 +11,7 @@ from typing import Literal, Protocol, runtime_checkable
 from msgspec.structs import replace
 
 from septet.common.entry_points import plugins
+from septet.common.patterns import LazyPattern
 from septet.common.values import Value
 from septet.domain.facts import change_in
 from septet.domain.runs import RunResult
@@ -18,24 +19,24 @@ from septet.errors import BadConfig
 
 MAX_SNIPPET_LENGTH = 4_000
 ERROR_LINES = (
-    re.compile(r"(?:E +)?[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b"),
-    re.compile(r"E +\S"),
-    re.compile(r"(?:FAILED|ERROR) "),
+    LazyPattern(r"(?:E +)?[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b"),
+    LazyPattern(r"E +\S"),
+    LazyPattern(r"(?:FAILED|ERROR) "),
 )
 """Lines that name the error, in order of preference; pytest truncates its own summary."""
-ASSERT_DETAIL = re.compile(r"E +\+ +(?:where|and) ")
+ASSERT_DETAIL = LazyPattern(r"E +\+ +(?:where|and) ")
 """How pytest explains the values of an assert: with objects and their addresses."""
 TEMPORARY = r"(?:/private)?/(?:(?:var/)?tmp|dev/shm|var/folders)"
 VARYING = (
-    (re.compile(rf"{TEMPORARY}/(?:[^\s/'\"]+/)+"), "…/"),
-    (re.compile(rf"{TEMPORARY}/[^\s/'\"]+"), "…"),
-    (re.compile(r"0x[0-9a-fA-F]+"), "0x…"),
-    (re.compile(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,}\b"), "…"),
-    (re.compile(r"\d+(?:\.\d+)? ?(?:ns|us|µs|ms|s|seconds?|minutes?)\b(?: \([\d:]+\))?"), "0 s"),
-    (re.compile(r"\d+(?:\.\d+)?"), "0"),
+    (LazyPattern(rf"{TEMPORARY}/(?:[^\s/'\"]+/)+"), "…/"),
+    (LazyPattern(rf"{TEMPORARY}/[^\s/'\"]+"), "…"),
+    (LazyPattern(r"0x[0-9a-fA-F]+"), "0x…"),
+    (LazyPattern(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,}\b"), "…"),
+    (LazyPattern(r"\d+(?:\.\d+)? ?(?:ns|us|µs|ms|s|seconds?|minutes?)\b(?: \([\d:]+\))?"), "0 s"),
+    (LazyPattern(r"\d+(?:\.\d+)?"), "0"),
 )
 """What differs from run to run, and its placeholder."""
-VARIES = re.compile(r"[\d/]")
+VARIES = LazyPattern(r"[\d/]")
 """Each of them has a digit or a slash in it. A quick look at each failing run of a long log."""
 
 
@@ -320,7 +321,7 @@ def input_of(check: HoldableCheck) -> str:
             return given
 
 
-PLAIN_START = re.compile(r"(?!\S*/\S* |\w+=)\S+(?: -m)?(?: \S+)?")
+PLAIN_START = LazyPattern(r"(?!\S*/\S* |\w+=)\S+(?: -m)?(?: \S+)?")
 """A command that starts a program and gives it nothing: `python app.py`, `python -m app`, but not `./app 2`."""
 
 
@@ -346,25 +347,25 @@ def plan_digest(plan: Plan) -> str:
     return sha256("\n".join([*lines, *last_lines(plan), ""]).encode()).hexdigest()
 
 
-ITEM = re.compile(r"^(?:\s{0,3}(?:#+\s*)?|[-*+]\s+)(?P<bold>\*\*)?\d+[.)](?:\*\*)?\s+(?P<text>.+?)\s*$")
-BOLD = re.compile(r"(?<!\S)\*\*(?=\S)(.+?)(?<=\S)\*\*(?![\w*])")
-CHECK = re.compile(
+ITEM = LazyPattern(r"^(?:\s{0,3}(?:#+\s*)?|[-*+]\s+)(?P<bold>\*\*)?\d+[.)](?:\*\*)?\s+(?P<text>.+?)\s*$")
+BOLD = LazyPattern(r"(?<!\S)\*\*(?=\S)(.+?)(?<=\S)\*\*(?![\w*])")
+CHECK = LazyPattern(
     r"^\s*(?:[-*+•]\s+)?[*_]{0,2}(?:also |and )?checks?(?: P?\d+)?[*_]{0,2}\s*:\s*[*_]{0,2}\s*(?P<check>.*?)\s*$",
     re.IGNORECASE,
 )
-RUN = re.compile(r"^\s*[*_]{0,2}run[*_]{0,2}\s*:\s*[*_]{0,2}\s*`?(.+?)`?\s*$", re.IGNORECASE)
-NO_RUN = re.compile(r"\(?(?:none|nothing|n/a|not needed|no command)\b|[-–—]+$", re.IGNORECASE)
-HALVES = re.compile(r"`([^`]+)` *=> *`([^`]+)`")
-PERHAPS = re.compile(r"^perhaps: (.+?)\s*$")
-LISTED = re.compile(r"^\s*[-*+]\s+(?P<check>.+?)\s*$")
-BULLET = re.compile(r"^\s*[-*+•]\s+")
-RULE = re.compile(r"^\s*(?:[-*_]\s*){3,}$")
+RUN = LazyPattern(r"^\s*[*_]{0,2}run[*_]{0,2}\s*:\s*[*_]{0,2}\s*`?(.+?)`?\s*$", re.IGNORECASE)
+NO_RUN = LazyPattern(r"\(?(?:none|nothing|n/a|not needed|no command)\b|[-–—]+$", re.IGNORECASE)
+HALVES = LazyPattern(r"`([^`]+)` *=> *`([^`]+)`")
+PERHAPS = LazyPattern(r"^perhaps: (.+?)\s*$")
+LISTED = LazyPattern(r"^\s*[-*+]\s+(?P<check>.+?)\s*$")
+BULLET = LazyPattern(r"^\s*[-*+•]\s+")
+RULE = LazyPattern(r"^\s*(?:[-*_]\s*){3,}$")
 CHECK_FORMS = (
     "tests TARGET | mends TARGET | command CMD [=> TEXT] | example MODULE.FUNCTION(LITERALS) => LITERAL | "
     "held (the same, or a command or serves) | file PATH | picture PATH | window | serves PATH [=> TEXT] | judged"
 )
-FENCE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
-OUTER = re.compile(
+FENCE = LazyPattern(r"^\s*(?:```|~~~)", re.MULTILINE)
+OUTER = LazyPattern(
     r"^[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*(?:markdown|md|text|txt|plaintext|plan)?[ \t]*\n"
     r"(?P<body>.*?)\n[ \t]*(?P=fence)[ \t]*$",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
@@ -390,7 +391,7 @@ def parse_plan(text: str) -> Plan | Refusal:
     return Plan(items=tuple(draft.items), run=draft.run, guesses=tuple(draft.guesses))
 
 
-NOTHING_NEW = re.compile(r"^\W*(?:there (?:is|are) )?no new requirements?\b", re.IGNORECASE)
+NOTHING_NEW = LazyPattern(r"^\W*(?:there (?:is|are) )?no new requirements?\b", re.IGNORECASE)
 
 
 def parse_amendment(text: str, plan: Plan) -> Plan | Refusal:
@@ -465,7 +466,7 @@ class PlanDraft:
         self._adjacent = True
 
 
-JUDGE = re.compile(
+JUDGE = LazyPattern(
     r"\W*judged\b`*(?:\W*(?:by\s+)?(?:the\s+)?(?P<by>reviewer|person)\b(?=\W*(?:[:,;.)]|$)))?"
     r"(?:\W*last resort\b)?[\s:,;.)]*",
     re.IGNORECASE,
@@ -529,8 +530,8 @@ def parse_check(text: str) -> Check | Refusal:
             return custom_check(kind, rest) or no_check(text)
 
 
-CALL = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+\(.*\)", re.DOTALL)
-RAISES = re.compile(r"raises (?P<name>[^\W\d]\w*)")
+CALL = LazyPattern(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+\(.*\)", re.DOTALL)
+RAISES = LazyPattern(r"raises (?P<name>[^\W\d]\w*)")
 
 
 def parse_example(text: str, *, held: bool) -> ExampleHolds | Refusal:

@@ -241,6 +241,7 @@ def reduce_plan(state: State, event: PlanProposed) -> State:
         current=plan,
         approved=event.by == "manager" or (state.plan.approved and state.plan.current == plan),
         met_before={},
+        confirmed=state.plan.confirmed | special_calls(state.work),
         authors=check_authors(state, plan, event.by),
         wishes=plan_wishes(state, plan),
         challenges=tuple(
@@ -253,6 +254,11 @@ def reduce_plan(state: State, event: PlanProposed) -> State:
         return replace(state, plan=proposed)
     same_run = state.plan.current is not None and state.plan.current.run == plan.run
     return replace(state, plan=proposed, work=forget_checks(state.work, checks, same_run=same_run))
+
+
+def special_calls(work: WorkState) -> set[str]:
+    """The calls that the program treats in a special way: the planner has been asked for examples of them."""
+    return {one.call for found in work.evidence.values() for one in found.special}
 
 
 def plan_wishes(state: State, plan: Plan) -> tuple[Wish, ...]:
@@ -448,7 +454,11 @@ def reduce_version(state: State, event: VersionWritten) -> State:
     work = replace(write_files(state.work, event), versions=state.work.versions.plus(event), diagnosis=None)
     if before is not None and before.tree == event.tree:
         again = work.same_failures + bool(work.failure)
-        work = replace(work, unchanged_versions=work.unchanged_versions + 1, same_failures=again)
+        # The same code, of which more is known now, is reviewed again.
+        review = work.review if before.confirmation == event.confirmation else None
+        work = replace(
+            work, unchanged_versions=work.unchanged_versions + 1, same_failures=again, review=review
+        )
         state = replace(state, work=work)
     else:
         met = {**state.plan.met_before, **met_requirements(before, state)}

@@ -76,13 +76,14 @@ Purpose = Literal[
     "check",  # the check of a requirement
     "hollow check",  # a check without a working program, as `tests alone`
     "check on base",  # a check without the version's changes, its tests excepted
+    "special cases",  # the program part by part taken away: what only the tested inputs need
     "script",  # a script of a tool
     "baseline",  # the base's tests before anything was changed
 ]
 """Why something is run."""
 CONTROLS: frozenset[Purpose] = frozenset({"tests alone", "hollow check"})
 DIAGNOSTIC_PURPOSES: frozenset[Purpose] = frozenset(
-    {*CONTROLS, "check on base", "tests again", "tests on base", "baseline"}
+    {*CONTROLS, "check on base", "tests again", "tests on base", "special cases", "baseline"}
 )
 """Purposes whose failures do not count against the version: these runs examine the tests."""
 ControlName = Literal["hollow", "results", "operators", "constants"]

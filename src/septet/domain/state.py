@@ -168,6 +168,8 @@ class PlanState(Value):
     met_before: Mapping[str, int] = {}
     """Requirements that earlier versions met, and the last version that did: failing one is a regression.
     """
+    confirmed: frozenset[str] = frozenset()
+    """Calls of which the planner was asked what the goal wants."""
     told: frozenset[str] = frozenset()
     """Checks that are held back and of which the coder has been told what they give, by their text."""
 

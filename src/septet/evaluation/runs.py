@@ -341,8 +341,9 @@ def unreadable_replies(state: State) -> tuple[int, dict[str, int]]:
     if coder.form != "small":
         refused = state.floor.refused_turn_counts.get(coder.name, 0)
         return len(said), {"refused": refused} if refused else {}
-    causes = [read_reply(one.answer.text, functions_of(state)).cause for one in said]
-    return len(said), dict(Counter(cause for cause in causes if cause))
+    texts = [text for one in said for text in one.answer.texts]
+    causes = [read_reply(text, functions_of(state)).cause for text in texts]
+    return len(texts), dict(Counter(cause for cause in causes if cause))
 
 
 def cpu_seconds() -> float:

@@ -5,6 +5,7 @@ Forms that are read: our own JSONL (`id`, `goal`, `files`, `tests`, `entry`), Hu
 (`folders.py`).
 """
 
+import ast
 import gzip
 import json
 import random
@@ -258,11 +259,51 @@ def hidden_tests(row: Row, entry: str) -> dict[str, str]:
 
 
 COMPARISON = """\
-import copy, json
+import ast, copy, json, re
 import {module}
 
 CANONICAL = {solution!r}
 INPUTS = json.loads({inputs!r})
+ASSERTION = {assertion!r}
+ENTRY = {entry!r}
+KINDS = (list, tuple, set, frozenset, dict)
+COMPLEX = re.compile(r"\\(?[-+\\d.e]+j\\)?")
+
+def is_asked(node):
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == ENTRY
+
+def shown_arguments():
+    # The arguments as the suite's own assertion writes them: JSON has no tuples, sets and complex numbers.
+    for node in ast.walk(ast.parse(ASSERTION)):
+        if is_asked(node):
+            return [eval(compile(ast.Expression(one), "assertion", "eval"), {{}}) for one in node.args]
+    return []
+
+def shaped(value, shown):
+    if isinstance(value, str) and isinstance(shown, (int, float, complex)) and COMPLEX.fullmatch(value):
+        return complex(value)
+    if isinstance(value, dict) and isinstance(shown, dict) and shown:
+        first = next(iter(shown.values()))
+        return {{key: shaped(one, first) for key, one in value.items()}}
+    if not isinstance(value, list) or not isinstance(shown, KINDS):
+        return value
+    nested = [one for one in shown if isinstance(one, KINDS)] if not isinstance(shown, dict) else []
+    items = [shaped(one, nested[0] if nested else shown) for one in value]
+    return dict(items) if isinstance(shown, dict) else type(shown)(items)
+
+def view():
+    # What the assertion compares: sets of what is returned, or whether it is true at all, or else the very value.
+    if ENTRY in {sets!r}:
+        return set
+    for node in ast.walk(ast.parse(ASSERTION)):
+        if isinstance(node, ast.Assert):
+            test = node.test.operand if isinstance(node.test, ast.UnaryOp) else node.test
+            if is_asked(test):
+                return bool
+            sides = [test.left, *test.comparators] if isinstance(test, ast.Compare) else []
+            named = [one.func.id for one in sides if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)]
+            return set if "set" in named and len(sides) == 2 else lambda value: value
+    return lambda value: value
 
 def same(one, other):
     if isinstance(one, float) or isinstance(other, float):
@@ -277,28 +318,54 @@ def same(one, other):
 def test_hidden():
     space = {{}}
     exec(CANONICAL, space)
-    compared = 0
-    for arguments in INPUTS:
+    seen, shown, compared = view(), shown_arguments(), 0
+    for given in INPUTS:
+        arguments = [shaped(one, other) for one, other in zip(given, shown)] + given[len(shown):]
         try:
-            wanted = space[{entry!r}](*copy.deepcopy(arguments))
-        except Exception:  # JSON has no tuples and sets: the right program cannot take this input
+            wanted = seen(space[ENTRY](*copy.deepcopy(arguments)))
+        except Exception:  # an input that the right program cannot take
             continue
         compared += 1
-        assert same(getattr({module}, {entry!r})(*copy.deepcopy(arguments)), wanted)
-    assert compared or {assertion!r}
+        assert same(seen(getattr({module}, ENTRY)(*copy.deepcopy(arguments))), wanted)
+    assert compared or ASSERTION
 
 def test_assertion():
-    exec({assertion!r}, dict(vars({module})))
+    exec(ASSERTION, dict(vars({module})))
 """
 
 
+COMPARED_AS_SETS = """common_in_nested_lists Diff extract_singly find_char_long find_dissimilar intersection_array
+larg_nnum similar_elements""".split()
+"""Functions of MBPP+ whose results EvalPlus compares as sets, whatever the assertion says."""
+
+
 def compared_with_solution(row: Row, entry: str) -> str:
-    """The result and the right program must agree on every input that the right one can take."""
+    """The result and the right program must agree on every input that the right one can take.
+
+    The assertion in the goal, else the suite's own, says how: its arguments have the types that JSON lacks, and where
+    it compares sets, or only whether a result is true, so do the tests.
+    """
     inputs = json.dumps([*row.base_input, *row.plus_input])
     solution = (row.prompt if "def " in row.prompt else "") + row.canonical_solution
+    imports = [line for line in row.assertion.splitlines() if line.startswith(("import ", "from "))]
+    stated = [line for line in row.prompt.splitlines() if line.startswith("assert ")]
+    shown = "\n".join([*imports, *stated])
     return COMPARISON.format(
-        module=MODULE, solution=solution, inputs=inputs, atol=row.atol, entry=entry, assertion=row.assertion
+        module=MODULE,
+        solution=solution,
+        inputs=inputs,
+        atol=row.atol,
+        entry=entry,
+        sets=COMPARED_AS_SETS,
+        assertion=shown if stated and is_python(shown) else row.assertion,
     )
+
+
+def is_python(text: str) -> bool:
+    try:
+        return bool(ast.parse(text).body)
+    except SyntaxError:
+        return False
 
 
 def sample_tasks(tasks: Sequence[EvalTask], count: int | None, seed: int) -> list[EvalTask]:

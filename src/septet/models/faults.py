@@ -23,6 +23,7 @@ from typing import Literal
 
 import msgspec
 
+from septet.common.patterns import LazyPattern
 from septet.errors import ModelFailed, NoModel, SeptetError
 
 DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -97,22 +98,22 @@ class AccessDenied(Fault):
 
 MAX_CAUSE = 300
 
-TOO_LONG = re.compile(
+TOO_LONG = LazyPattern(
     r"context_length_exceeded|exceed_context_size|maximum context length|context (length|window|size)"
     r"|prompt is too long|too many tokens|input is too long|exceeds the available context",
     re.IGNORECASE,
 )
-FILTERED = re.compile(r"content_filter|content management policy|ResponsibleAIPolicy", re.IGNORECASE)
-EXHAUSTED = re.compile(r"insufficient_quota|credit balance|billing", re.IGNORECASE)
-BUSY = re.compile(r"overloaded|rate.?limit|too many requests|server is busy", re.IGNORECASE)
-NOT_SUPPORTED = re.compile(
+FILTERED = LazyPattern(r"content_filter|content management policy|ResponsibleAIPolicy", re.IGNORECASE)
+EXHAUSTED = LazyPattern(r"insufficient_quota|credit balance|billing", re.IGNORECASE)
+BUSY = LazyPattern(r"overloaded|rate.?limit|too many requests|server is busy", re.IGNORECASE)
+NOT_SUPPORTED = LazyPattern(
     r"not support|n't support|unsupported|does not have|not enabled|requires --|not available|unknown|unrecognized"
     r"|only supported by|missing data required|no endpoints found|not allowed|not a multimodal|at most 0|text.only",
     re.IGNORECASE,
 )
-TOOLS = re.compile(r"\btools?\b|tool_choice|function.?call|--jinja", re.IGNORECASE)
-IMAGES = re.compile(r"image_url|image input|\bimages?\b|vision|multimodal", re.IGNORECASE)
-SCHEMA = re.compile(r"response_format|json_schema|structured output|output_format", re.IGNORECASE)
+TOOLS = LazyPattern(r"\btools?\b|tool_choice|function.?call|--jinja", re.IGNORECASE)
+IMAGES = LazyPattern(r"image_url|image input|\bimages?\b|vision|multimodal", re.IGNORECASE)
+SCHEMA = LazyPattern(r"response_format|json_schema|structured output|output_format", re.IGNORECASE)
 
 
 class ErrorBody(msgspec.Struct):

@@ -4,7 +4,7 @@ import math
 import zlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -213,7 +213,7 @@ class HttpClient:
         await self.aclose()
 
 
-@cache
+@lru_cache(maxsize=256)
 def proxy_for(url: str) -> str | None:
     """The proxy that the environment names for an address.
 

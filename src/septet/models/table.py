@@ -10,11 +10,11 @@ from difflib import get_close_matches
 
 from septet.common.entry_points import plugins
 from septet.errors import BadConfig
-from septet.models.local import embedded
 from septet.models.providers import (
     agent,
     anthropic,
     azure,
+    embedded,
     openai,
     openai_compatible,
     pydantic_ai,

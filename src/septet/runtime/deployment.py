@@ -2,8 +2,9 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from septet.domain.presence import Participant
 from septet.domain.teams import RoleSpec
@@ -62,8 +63,7 @@ async def no_orphans() -> Sequence[str]:
     return ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Deployment:
+class Deployment(Struct, frozen=True, kw_only=True):
     """The parts of a session that differ between one machine and many; the defaults are for one machine."""
 
     locks: Locks

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from septet.common.text import encode_token
 from septet.errors import Conflict, StoreFailed
@@ -44,10 +45,10 @@ def no_such_chat(chat: str) -> Conflict:
 
 
 class Signals:
-    """One event per chat with watchers; each is set once and then replaced."""
+    """One event per chat with watchers; each is set once and then replaced, and goes with its last watcher."""
 
     def __init__(self) -> None:
-        self._events: dict[str, anyio.Event] = {}
+        self._events: WeakValueDictionary[str, anyio.Event] = WeakValueDictionary()
 
     def event_of(self, chat: str) -> "anyio.Event":
         """The event that the next `notify` sets. Get it before reading, so that nothing in between is missed."""

@@ -8,13 +8,14 @@ import os
 import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from septet.common.threads import has_event_loop, run_blocking
 from septet.domain.codec import FORMAT, decode_event, encode_event, kind_of
@@ -216,8 +217,7 @@ def changed_since(connection: sqlite3.Connection, since: int) -> tuple[int, list
     return newest, [chat for (chat,) in connection.execute(CHANGED, (since, newest))]
 
 
-@dataclass(slots=True)
-class PendingAppend:
+class PendingAppend(Struct, eq=False):
     """An append that waits for the writer."""
 
     chat: str

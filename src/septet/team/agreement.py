@@ -5,7 +5,9 @@ inputs, where inputs near the examples count more; then votes: examples that a m
 but exclude none. The first of equals wins.
 """
 
+import ast
 from collections.abc import Sequence
+from typing import cast
 
 from septet.common.values import Value
 
@@ -91,11 +93,65 @@ def choose(programs: Sequence[Outcomes], near: Sequence[bool]) -> ProgramChoice 
     )
 
 
+ALIKE = 3
+"""Fewer programs that behave alike are never believed."""
+FEWEST_DRAWS, MOST_DRAWS = 8, 16
+"""Of a chat. Replayed over real draws, agreement of four programs that meet an example says less than that of eight.
+
+Where the goal states no example, nothing sorts wrong programs out before they are compared: so many hardly ever agree.
+"""
+NEARLY_ALL = 0.995
+"""The mean agreement that is believed when all are drawn: a stray program no longer speaks against the others."""
+MAJORITY = 0.8
+"""The share that must behave alike then, where no example sorts wrong programs out before."""
+
+
+def is_believed(choice: ProgramChoice, drawn: int, has_examples: bool) -> bool:
+    """Whether the chosen program is taken for right: it meets every stated example, and enough others agree with it."""
+    if not choice.met or choice.alike < ALIKE or (has_examples and drawn < FEWEST_DRAWS):
+        return False
+    if drawn < MOST_DRAWS:
+        return choice.support >= 1
+    return choice.support >= NEARLY_ALL if has_examples else choice.alike >= MAJORITY * choice.peers
+
+
 def believed_votes(programs: Sequence[Outcomes], chosen: Outcomes) -> list[int]:
     """The votes met by the chosen program and by at least half of the others that meet as many examples."""
     rivals = [one for one in programs if one.met == chosen.met]
     counts = [sum(one.votes[place] for one in rivals) for place in range(len(chosen.votes))]
     return [place for place, held in enumerate(chosen.votes) if held and 2 * counts[place] >= len(rivals)]
+
+
+MOST_AGREED = 4
+
+
+def agreed_examples(
+    calls: Sequence[str], programs: Sequence[Outcomes], chosen: Outcomes, near: Sequence[bool]
+) -> list[str]:
+    """A few near calls with different plain results, on which all programs that meet as many examples agree."""
+    rivals = [one for one in programs if one.met == chosen.met]
+    found: dict[str, str] = {}
+    for place, call in enumerate(calls):
+        outcome = chosen.probes[place]
+        if near[place] and all(one.probes[place] == outcome for one in rivals) and is_plain(outcome):
+            found.setdefault(outcome, f"{call} == {outcome.removeprefix('v:')}")
+    return list(found.values())[:MOST_AGREED]
+
+
+def is_plain(outcome: str) -> bool:
+    """Whether an outcome's normal form is its literal too: true of whole numbers, texts and lists of them."""
+    if not is_value(outcome) or "(" in outcome:  # in normal form, a tuple of one item looks like the item
+        return False
+    try:
+        return is_plain_value(ast.literal_eval(outcome.removeprefix("v:")))
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return False
+
+
+def is_plain_value(value: object) -> bool:
+    return isinstance(value, bool | int | str) or (
+        isinstance(value, list) and all(map(is_plain_value, cast("list[object]", value)))
+    )
 
 
 def rival_question(

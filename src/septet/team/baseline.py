@@ -294,6 +294,14 @@ def tests_are_evidence(state: State) -> bool:
     return not has_baseline(state) or touches_tests(state) or bool(named_tests(state))
 
 
+def asked_tests(state: State) -> tuple[str, ...] | None:
+    """The files of the tests that show a requirement, empty for all; None if no test does."""
+    targets = [one.check.target for one in state.plan.items if isinstance(one.check, TestsPass | Mends)]
+    if tests_command(state) or (not targets and has_baseline(state)):
+        return None
+    return files_of_tests(one for one in targets if ".py" in one)
+
+
 def files_of_tests(tests: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(test.partition("::")[0] for test in tests))
 

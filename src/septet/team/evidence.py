@@ -1,10 +1,11 @@
 """Decides by evidence whether the newest version is done: which runs are needed, and what they prove. Pure."""
 
+import ast
 from typing import Literal
 
 from septet.common.text import join_words, pluralize
 from septet.common.values import Value
-from septet.domain.events import PersonSpoke, RunFinished
+from septet.domain.events import PersonSpoke, RunFinished, SpecialCase
 from septet.domain.files import is_test
 from septet.domain.plans import (
     Author,
@@ -46,7 +47,6 @@ from septet.team.baseline import (
     tests_run,
     touches_tests,
 )
-from septet.team.caveats import echoed_items, mistaken_items, scripted_items, written_files
 from septet.team.controls import MUTANTS
 
 ControlOutcome = Literal["pass", "fail", "unknown"]
@@ -259,11 +259,85 @@ def evidence_line(state: State, item: Requirement) -> EvidenceLine:
         accepted = is_accepted(state)
         detail = f"{found.detail}; {'accepted by the reviewer' if accepted else 'not accepted'}"
         return EvidenceLine(item=item, is_met=accepted, detail=detail, author="reviewer")
-    met = found.passed and not (own and state.team.strict)
-    detail = (
-        f"{found.detail}; nothing but the coder's own tests shows it" if met != found.passed else found.detail
-    )
+    special = open_special_cases(state, item)
+    met = found.passed and not (own and state.team.strict) and not special
+    detail = found.detail
+    if special:
+        detail = f"{detail}; {special_case_text(special[0])}"
+    elif met != found.passed:
+        detail = f"{found.detail}; nothing but the coder's own tests shows it"
     return EvidenceLine(item=item, is_met=met, detail=detail, author=author, own_tests=own)
+
+
+def special_case_text(case: SpecialCase) -> str:
+    return (
+        f"{case.place} is there for what is tested only: without it {case.call} {gives(case.without)}, not "
+        f"{case.gives}; make it general, or challenge the check"
+    )
+
+
+def gives(outcome: str) -> str:
+    return outcome if outcome.startswith(("raises ", "does not")) else f"gives {outcome}"
+
+
+def open_special_cases(state: State, item: Requirement) -> list[SpecialCase]:
+    """Special cases of a requirement that nobody who knows the goal confirms by an example that is held back.
+
+    Where nobody can be asked, a list of cases is not refused, but said: rules have exceptions, lists are cases.
+    """
+    found = state.work.evidence.get(item.id)
+    special = found.special if found is not None and found.passed else ()
+    waits = can_ask_for_examples(state)
+    return [one for one in special if (one.general or waits) and not is_witnessed(state, one)]
+
+
+def can_ask_for_examples(state: State) -> bool:
+    """Whether a planner can be asked what the goal says of an input."""
+    planner = state.team.member("planner")
+    return planner is not None and planner.form != "small"
+
+
+def is_witnessed(state: State, case: SpecialCase) -> bool:
+    """Whether an example of the same call, which the coder has not seen, gives what the program gives."""
+    for item in state.plan.items:
+        check, found = item.check, state.work.evidence.get(item.id)
+        if not is_held(check) or check_text(check) in state.plan.told or found is None or not found.passed:
+            continue
+        if isinstance(check, ExampleHolds) and is_same_call(check.call, case.call):
+            return True
+        if isinstance(check, CommandSucceeds) and check.prints and makes_call(check.command, case.call):
+            return True
+    return False
+
+
+def is_same_call(one: str, other: str) -> bool:
+    return ast.unparse(ast.parse(one)) == ast.unparse(ast.parse(other))
+
+
+def makes_call(command: str, call: str) -> bool:
+    """Whether a command has the call of a method in it, of whatever object."""
+    path, _, given = call.partition("(")
+    made = f".{path.rpartition('.')[2]}({given}"
+    return made.replace('"', "'") in command.replace('\\"', "'").replace('"', "'")
+
+
+def calls_to_confirm(state: State) -> list[str]:
+    """Calls of which the planner has to say, once, what the goal wants: only code that knows them gives it."""
+    if not can_ask_for_examples(state) or not is_examined(state):
+        return []
+    found = [case.call for item in state.plan.items for case in open_special_cases(state, item)]
+    return [one for one in dict.fromkeys(found) if one not in state.plan.confirmed]
+
+
+def listed_cases(state: State) -> list[str]:
+    """Requirements shown by a list of just the cases that are tested, where nobody could be asked."""
+    return [
+        item.id
+        for item in state.plan.items
+        if (found := state.work.evidence.get(item.id)) is not None
+        and found.passed
+        and any(not is_witnessed(state, one) for one in found.special)
+    ]
 
 
 def earlier_outcome(state: State, item: str) -> bool | None:
@@ -334,6 +408,8 @@ def rests_on_own_tests(state: State, item: Requirement) -> bool:
 
 def reservations(state: State) -> list[str]:
     """What a person should know who reads that the work is done: what only its author showed or knew, or a judge."""
+    from septet.team.caveats import echoed_items, mistaken_items, scripted_items, written_files
+
     own = [line.item.id for line in evidence_report(state) if line.is_met and line.own_tests]
     evidence = [state.work.evidence.get(item.id) for item in state.plan.items]
     written = [one.item for one in evidence if one is not None and one.passed and one.written]
@@ -348,6 +424,7 @@ def reservations(state: State) -> list[str]:
         "the result of {} is in what the program is given": echoed_items(state),
         "nothing but the coder's own script shows {}": scripted_items(state),
         "the file of {} was made by no run, the coder wrote it": written_files(state),
+        "the program lists the cases of {} and no others": listed_cases(state),
     }
     return [*(text.format(join_words(items)) for text, items in found.items() if items), *signs]
 

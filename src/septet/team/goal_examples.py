@@ -79,6 +79,20 @@ def stated_examples(goal: str) -> list[StatedExample]:
     return list(unique.values())
 
 
+def seen_as_stated(call: str, examples: Sequence[StatedExample]) -> str:
+    """The call within what all examples compare: `set(f(1))`, or `bool(f(1))` where they only say that it holds."""
+    seen = {view_of(one) for one in examples if not one.raises}
+    view = seen.pop() if len(seen) == 1 else "\0"
+    return view.replace("\0", call) if view.count("\0") == 1 else call
+
+
+def view_of(example: StatedExample) -> str:
+    """What an example compares, with a null character for the call."""
+    if example.left:
+        return example.left.replace(example.call, "\0")
+    return "bool(\0)" if example.holds in (example.call, f"not {example.call}") else "\0"
+
+
 def condition_of(example: StatedExample) -> str:
     """The condition of an example as an expression; a float is compared with a tolerance."""
     body = expression(example.right) if example.right else None

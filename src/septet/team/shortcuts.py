@@ -42,6 +42,7 @@ USUAL_VARIABLES = {
 }
 CALLER_ATTRIBUTES = {"f_back", "tb_frame", "gi_frame", "cr_frame", "ag_frame", "findCaller", "get_stack"}
 OPERATORS = re.compile(r"__(eq|ne|[lg][te]|contains|r?(sub|add|mod|mul|truediv|and|or)|\w+check)__")
+RUNS_TEXT = re.compile(r"eval|exec|compile|marshal\.loads|(types\.)?(FunctionType|CodeType)")
 ENVIRONMENT = re.compile(r"(os\.)?environ(\.(keys|items|values)\(\))?")
 WHOLE = {"len", "str", "repr", "list", "set", "tuple", "sorted", "dict", "sum", "hash"}
 """Functions that take all of the environment."""
@@ -288,6 +289,15 @@ def deaf_operators(tree: ast.Module) -> Iterator[ast.expr | ast.stmt]:
             case _:
                 continue
         yield from (one for name, one in found if OPERATORS.fullmatch(name) and is_deaf(one))
+
+
+def text_programs(tree: ast.Module) -> Iterator[ast.expr]:
+    """Where a program runs code that is written in it as a text: what it does with which input cannot be seen."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and RUNS_TEXT.fullmatch(ast.unparse(node.func)):
+            parts = [part for one in node.args for part in ast.walk(one)]
+            if any(isinstance(one, ast.Constant) and isinstance(one.value, str | bytes) for one in parts):
+                yield node
 
 
 def is_deaf(node: ast.expr | ast.stmt) -> bool:

@@ -5,9 +5,13 @@ about the goal becomes a check that a machine can do.
 """
 
 import ast
+import json
 import re
 import shlex
+import sys
 from collections import Counter
+from contextlib import suppress
+from itertools import islice
 from typing import TypeVar
 
 import msgspec
@@ -19,6 +23,7 @@ from septet.domain.plans import CommandSucceeds, Plan, Refusal, Requirement, Tes
 from septet.domain.replies import CodeFile
 from septet.domain.reviews import Finding, Verdict
 from septet.domain.state import State
+from septet.team.baseline import has_project
 from septet.team.evidence import remarks_in_turn, shortcomings
 from septet.team.goal_examples import condition_of, example_of, stated_examples, wanted_names
 from septet.team.reviews import ParsedReview, unique_findings
@@ -28,12 +33,17 @@ Schema = dict[str, object]
 T = TypeVar("T")
 
 FILE_NAME = re.compile(r"[\w./-]+\.[a-z]{2,4}")
+FILE_MENTION = re.compile(r"\b[\w/-]+\.(?:py|txt|csv|json|md|html|toml|ya?ml|ini|log|db)\b")
 
 MAX_REPLY_TOKENS = 500
 """A small model may repeat itself without end."""
 
 MAX_EXAMPLE_CHECKS = 6
 """Stated examples that become separate checks; the tests contain all of them."""
+
+MAX_OBJECTS = 20
+"""Opening braces of a reply at which an object may begin."""
+JSON = json.JSONDecoder()
 
 UNCHECKABLE = """\
 none of the examples can be checked; write calls with literal arguments and their literal result, like
@@ -77,8 +87,25 @@ class ReviewForm(Value):
 
 
 def is_json_reply(text: str) -> bool:
-    """Whether a reply is meant as JSON."""
-    return text.lstrip().startswith("{")
+    """Whether a reply is meant as JSON, be it among words."""
+    return text.lstrip().startswith("{") or any(
+        form_among_words(text, form) for form in (PlanForm, ReviewForm)
+    )
+
+
+def plan_from_goal(state: State) -> Plan | None:
+    """The plan for a function whose name and examples the goal states: a model could only repeat them.
+
+    None if the goal is about files, or there is something else to plan for.
+    """
+    names = wanted_names(state.goal)
+    known = state.plan.current or has_project(state) or remarks_in_turn(state) or state.facts
+    if known or not names or FILE_MENTION.search(state.goal) or not stated_examples(state.goal):
+        return None
+    name = re.sub(r"[^a-z0-9_]", "", names[0].lower()).strip("_")[:30]
+    taken = not name or not name[0].isalpha() or name.startswith("test") or name in sys.stdlib_module_names
+    form = PlanForm(file=f"{'solution' if taken else name}.py", kind="function")
+    return plan_of(state.goal, form)
 
 
 def parse_small_plan(goal: str, text: str, lenient: bool = False) -> Plan | Refusal:
@@ -90,13 +117,18 @@ def parse_small_plan(goal: str, text: str, lenient: bool = False) -> Plan | Refu
     form = decode_reply(text, PlanForm)
     if isinstance(form, Refusal):
         return form
+    plan = plan_of(goal, form)
+    if form.examples and not (stated_examples(goal) or plan.guesses) and not lenient:
+        return Refusal(reason=UNCHECKABLE)
+    return plan
+
+
+def plan_of(goal: str, form: PlanForm) -> Plan:
     module = form.file.removesuffix(".py")
     stated = [one for one in stated_examples(goal) if not one.raises][:MAX_EXAMPLE_CHECKS]
     said = [one.strip().removeprefix("assert ") for one in form.examples]
     known = {one.call for one in stated}
     guesses = [one for one in dict.fromkeys(said) if is_checkable(one) and call_of(one) not in known]
-    if form.examples and not (stated or guesses) and not lenient:
-        return Refusal(reason=UNCHECKABLE)
     whole = Requirement(id="P1", text=" ".join(goal.split()), check=TestsPass(target=f"test_{module}.py"))
     run = f"python {form.file}" if form.kind == "program" and not stated else ""
     plan = Plan(items=(whole,), run=run, guesses=tuple(guesses))
@@ -127,6 +159,11 @@ def functions_of(state: State) -> list[str]:
 def wants_function(state: State) -> bool:
     """Whether candidates can be compared by calls: the goal asks for a function, not for a program to start."""
     return bool(functions_of(state)) and not (state.plan.current and state.plan.current.run)
+
+
+def states_function(state: State) -> bool:
+    """Whether the goal states examples of the function: then candidates need not bring asserts of their own."""
+    return wants_function(state) and bool(stated_examples(state.goal))
 
 
 def is_checkable(example: str) -> bool:
@@ -205,4 +242,14 @@ def decode_reply(text: str, form: type[T]) -> T | Refusal:
     try:
         return msgspec.json.decode(text, type=form)
     except msgspec.MsgspecError as error:
-        return Refusal(reason=f"the reply is not the JSON that was asked for ({error}); be brief")
+        refusal = Refusal(reason=f"the reply is not the JSON that was asked for ({error}); be brief")
+        return form_among_words(text, form) or refusal
+
+
+def form_among_words(text: str, form: type[T]) -> T | None:
+    """The first object in the text that is such a form: not every server keeps a model to its schema."""
+    for start in islice(re.finditer(r"\{", text), MAX_OBJECTS):
+        with suppress(ValueError, RecursionError):
+            found, _ = JSON.raw_decode(text, start.start())
+            return msgspec.convert(found, form)
+    return None

@@ -56,6 +56,8 @@ class MockServer:
         """The error message for an unsupported feature, if not the default one."""
         self.refused_parameter = ""
         """A parameter that it rejects."""
+        self.refusal = ""
+        """The error message for it, if not the default one."""
         self.max_tokens = 0
         """The largest `max_tokens` that it accepts; 0 for any."""
         self.connections = 0
@@ -119,11 +121,9 @@ class MockServer:
         if self.max_tokens and isinstance(wanted, int) and wanted > self.max_tokens:
             return f"max_tokens: {wanted} > {self.max_tokens}, which is the maximum allowed number of output tokens"
         name = self.refused_parameter
-        return (
-            f"Unrecognized request argument supplied: {name}"
-            if name and name.encode() in request.body
-            else ""
-        )
+        if not name or name.encode() not in request.body:
+            return ""
+        return self.refusal or f"Unrecognized request argument supplied: {name}"
 
 
 def sent_credentials(request: ReceivedRequest) -> tuple[str, ...]:

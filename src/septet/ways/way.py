@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from septet.domain.plans import plan_text
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.ports import Agent, Examples, Model
+from septet.ports import Agent, Bus, Examples, Model
 from septet.team.floor import Floor, rounds_of
 
 if TYPE_CHECKING:
@@ -27,8 +27,10 @@ class MemberContext:
 
     team: TeamSpec
     open_model: Callable[[Sequence[str]], Model]
-    run_context: "RunContext"
-    """The workspace, the sandbox, the blobs, the bus and the packages."""
+    bus: Bus
+    """Where watchers hear text while it is written."""
+    open_run_context: "Callable[[], RunContext]"
+    """The same at every call."""
     person: Agent
     """Who answers for the person."""
     examples: Callable[[], Examples]
@@ -38,6 +40,11 @@ class MemberContext:
     """A context with a temporary workspace that nobody watches."""
     early_baseline: "EarlyBaseline | None" = None
     """The tests on the untouched base that run beside the planning, if they do."""
+
+    @property
+    def run_context(self) -> "RunContext":
+        """The workspace, the sandbox, the blobs, the bus and the packages."""
+        return self.open_run_context()
 
 
 def members_of(folder: str) -> Callable[[RoleSpec, MemberContext], Agent]:

@@ -90,6 +90,17 @@ class RunningChat:
         return self.turns >= 0
 
 
+class PastRun(msgspec.Struct, frozen=True):
+    """How far a chat has come here, and the error that ended its last run."""
+
+    reached: int = 0
+    error: SeptetError | None = None
+
+
+NEVER_RUN = PastRun()
+MAX_PAST_RUNS = 1000
+
+
 class ChatRunner:
     """Conducts chats in the background; keeps the error of each for its page."""
 
@@ -106,25 +117,26 @@ class ChatRunner:
         self._watch = watch
         self._on_change = on_change
         self._running: dict[str, RunningChat] = {}
-        self._errors: dict[str, SeptetError] = {}
-        self._reached: dict[str, int] = {}
+        self._past: dict[str, PastRun] = {}
+        """How chats went that ran here, those that ended last at the end."""
         self._sandbox: Sandbox | None = None
 
     def status(self, chat: str) -> ConductorStatus:
-        running = self._running.get(chat)
-        error = self._errors.get(chat)
+        running, past = self._running.get(chat), self._past.get(chat)
+        error = past.error if past else None
         return ConductorStatus(
             chat=chat,
             conducted=running is not None,
             pausing=running is not None and running.turns is not None,
-            reached=self._reached.get(chat, 0),
+            reached=past.reached if past else 0,
             trouble=error.cause if error else "",
             remedy=error.remedy if error else "",
         )
 
     def error(self, chat: str) -> SeptetError | None:
         """The error that ended the chat's last run here."""
-        return self._errors.get(chat)
+        past = self._past.get(chat)
+        return past.error if past else None
 
     def start(self, state: State, one_turn: bool = False) -> None:
         """Conduct the chat from its current state, unless we do already. Starting and resuming are the same."""
@@ -135,7 +147,7 @@ class ChatRunner:
             opened = state.floor.turn is not None and not state.floor.turn.closed
             running = RunningChat((0 if opened else 1) if one_turn else None)
             self._running[state.chat] = running
-            self._errors.pop(state.chat, None)
+            self._note(state.chat, error=None)
             self._tasks.start_soon(self._run, state, running)
         self.broadcast_status(state.chat)
 
@@ -172,15 +184,23 @@ class ChatRunner:
                 with running.scope:
                     await self._run_turns(state.chat, running)
         except Conflict as conflict:
-            self._errors[state.chat] = Conflict(conflict.cause, "watch and steer it here")
+            self._note(state.chat, error=Conflict(conflict.cause, "watch and steer it here"))
         except Exception as error:  # one chat's defect must not end the server and the other chats
-            self._errors[state.chat] = as_septet_error(error)
+            self._note(state.chat, error=as_septet_error(error))
             if not isinstance(innermost(error), SeptetError):
                 logging.getLogger("septet").exception("a chat could not go on")
         finally:
             del self._running[state.chat]
             running.finished.set()
             self.broadcast_status(state.chat)
+
+    def _note(self, chat: str, **changes: int | SeptetError | None) -> None:
+        """Note it of the chat; of the error without its frames, which would keep the whole chat in memory."""
+        past = self._past[chat] = replace(self._past.pop(chat, NEVER_RUN), **changes)
+        if past.error is not None:
+            past.error.__traceback__ = past.error.__context__ = past.error.__cause__ = None
+        if len(self._past) > MAX_PAST_RUNS:
+            del self._past[next(iter(self._past))]
 
     async def sandbox(self) -> Sandbox:
         """Return the sandbox of all chats. Raises NoSandbox if there is none."""
@@ -201,7 +221,7 @@ class ChatRunner:
         person = person_on_any_surface(self._session.store)
         async with aclosing(self._session.perform(chat, sandbox, person)) as events:
             async for recorded in events:
-                self._reached[chat] = recorded.seq
+                self._note(chat, reached=recorded.seq)
                 if isinstance(recorded.event, TurnOpened) and not running.take_turn():
                     return
 
@@ -230,7 +250,7 @@ class Items:
             error = self._error()
             if error is None or isinstance(error, Conflict):
                 raise StopAsyncIteration from None
-            raise error from None
+            raise type(error)(error.cause, error.remedy) from None
 
 
 def team_for_person(team: TeamSpec, yes: bool = False) -> TeamSpec:
@@ -334,6 +354,7 @@ class ChatService:
         finally:
             self._followers[chat] -= 1
             if not self._followers[chat]:
+                del self._followers[chat]
                 await self._pause(chat)
 
     async def _feed(

@@ -1,6 +1,5 @@
 """Sessions of a cluster: conductors whose members run on other machines, and members that serve them."""
 
-import dataclasses
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
@@ -25,7 +24,7 @@ from septet.cluster.endpoint import (
 from septet.cluster.hosts import check_conductor, check_roles
 from septet.cluster.member import CastMembers, Member, take_turns
 from septet.cluster.presence import announce_presence
-from septet.cluster.store import open_nats_store
+from septet.cluster.store import NatsStore, open_nats_store
 from septet.cluster.turns import LEASE
 from septet.common.temporary import temporary_folder
 from septet.common.values import Value
@@ -43,14 +42,16 @@ from septet.wiring.session import OWN_MODEL, Session, agent, local_deployment
 
 
 @asynccontextmanager
-async def open_shared(endpoint: NatsEndpoint, wait: float) -> AsyncGenerator[tuple[Session, Connection]]:
+async def open_shared(
+    endpoint: NatsEndpoint, wait: float
+) -> AsyncGenerator[tuple[Session, NatsStore, Connection]]:
     """A session on a server's log; the server may take `wait` seconds to come up."""
     home = find_home()
     async with connect_nats(endpoint, wait=wait) as client:
         store = await open_nats_store(client)
         blobs = await retry_forever(lambda: open_nats_blobs(client))
         async with Models(home, load=blobs.get) as models:
-            yield Session(home, store, blobs, NatsBus(client), models), client
+            yield Session(home, store, blobs, NatsBus(client), models), store, client
 
 
 @asynccontextmanager
@@ -63,7 +64,7 @@ async def open_cluster(
     """
     name = os.environ.get("USER", "") or "somebody"
     async with (
-        open_shared(endpoint, wait) as (session, client),
+        open_shared(endpoint, wait) as (session, store, client),
         announce_presence(client, "conductor", name) as beacon,
     ):
         await retry_forever(client.flush)  # the server reports refusals before it answers
@@ -71,7 +72,7 @@ async def open_cluster(
         conductor = ClusterConductor(
             client=client,
             beacon=beacon,
-            store=session.store,
+            store=store,
             blobs=session.blobs,
             remote_chats=session.remote_chats,
             server=f"{without_secret(endpoint.address)}{how}",
@@ -96,7 +97,7 @@ async def open_server_of(chat: str, command: str, *, holds: bool) -> AsyncGenera
     async with open_cluster(endpoint_of(options), how=command_line_options(options)) as session:
         conducting = session.deployment.while_conducting
         here = local_deployment(session.home).open_sandbox
-        session.deployment = dataclasses.replace(session.deployment, open_sandbox=here, remote=False)
+        session.deployment = replace(session.deployment, open_sandbox=here, remote=False)
         async with conducting(chat, ignore) if holds else nullcontext():
             yield session
 
@@ -124,12 +125,12 @@ async def serve_roles(joining: Membership, ready: Callable[[], None]) -> None:
 
 
 async def serve_with_scratches(joining: Membership, ready: Callable[[], None], scratches: Path) -> None:
-    async with open_shared(joining.endpoint, wait=float("inf")) as (session, client):
+    async with open_shared(joining.endpoint, wait=float("inf")) as (session, store, client):
         session.mirror, session.scratches = True, scratches
         sandbox = await session.sandbox(joining.unsafe) if "runner" in joining.roles else RemoteSandbox()
         own = await own_model(session.models, joining.model)
         cast = cast_members(session, sandbox, joining.roles, own)
-        member = Member(client, take_turns(await open_nats_store(client), cast), joining.lease)
+        member = Member(client, take_turns(store, cast), joining.lease)
         async with anyio.create_task_group() as tasks:
             for role in joining.roles:
                 await tasks.start(member.serve, role)

@@ -4,7 +4,9 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 from msgspec.structs import replace
@@ -19,10 +21,8 @@ from septet.models.embeddings import Embedder
 from septet.models.encoding import LoadBlob
 from septet.models.faults import AccessDenied, Fault
 from septet.models.http import MAX_ANSWER_BYTES, HttpClient
-from septet.models.local.catalogue import CATALOGUE
 from septet.models.local.discovery import ServerModels, find_servers, known_servers
-from septet.models.local.download import PUBLIC_INDEX, ModelStore
-from septet.models.local.embedded import EmbeddedModels, check_runtime, has_runtime
+from septet.models.providers.embedded import DEFAULT_MODEL
 from septet.models.providers.provider import Connections, ModelChoice, Provider, ProviderSettings
 from septet.models.table import PROVIDERS, find_provider, installed_providers
 from septet.models.wrappers.pricing import has_price, unknown_price
@@ -32,6 +32,9 @@ from septet.models.wrappers.wrapper_stack import Candidate, make_resilient
 from septet.ports import Model
 from septet.settings.group_chats import client_environment, read_group_chat
 from septet.settings.home import Home
+
+if TYPE_CHECKING:
+    from septet.models.local.embedded import EmbeddedModels
 
 MODEL_VARIABLE = "SEPTET_MODEL"
 
@@ -127,7 +130,7 @@ def download_command(name: str) -> str:
     return f"septet models get {name.removeprefix('local/')}"
 
 
-CANDIDATES = 6
+CANDIDATES = 16
 KEY_CHECK_SECONDS = 10.0
 EMBEDDINGS = "SEPTET_EMBEDDINGS"
 MAX_ANSWER_VARIABLE = "SEPTET_LONGEST_ANSWER"
@@ -156,16 +159,28 @@ class Models:
         self.debug_listener: RequestListener | None = None
         self.keys = KeyFile(home.config / "keys.json")
         self._http = HttpClient(max_answer_bytes=max_answer_bytes(environment))
-        index = environment.get("UV_DEFAULT_INDEX") or environment.get("PIP_INDEX_URL") or PUBLIC_INDEX
-        store = ModelStore(home.cache / "models", self._http, index)
-        self.embedded = EmbeddedModels(store, home.config / "models.yaml", self._http)
-        self._connections = Connections(self._http, self.embedded.open, load, demo_scripts.FOLDER)
+        self._home = home
+        self._connections = Connections(self._http, self._open_embedded, load, demo_scripts.FOLDER)
 
     async def __aenter__(self) -> "Models":
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._http.aclose()
+
+    @cached_property
+    def embedded(self) -> "EmbeddedModels":
+        """The models that this machine can run itself."""
+        from septet.models.local.download import PUBLIC_INDEX, ModelStore
+        from septet.models.local.embedded import EmbeddedModels
+
+        variables = self._environment
+        index = variables.get("UV_DEFAULT_INDEX") or variables.get("PIP_INDEX_URL") or PUBLIC_INDEX
+        store = ModelStore(self._home.cache / "models", self._http, index)
+        return EmbeddedModels(store, self._home.config / "models.yaml", self._http)
+
+    def _open_embedded(self, name: str) -> Model:
+        return self.embedded.open(name)
 
     def adopt(self, config: Path) -> None:
         """Use the provider settings of a group chat's file as defaults for the environment."""
@@ -242,12 +257,14 @@ class Models:
 
     def check_runtime(self) -> None:
         """Raise NoModel if no embedded model could run, before anything is downloaded."""
+        from septet.models.local.embedded import check_runtime
+
         check_runtime()
 
     def runtime_error(self) -> NoModel | None:
         """Why no embedded model could run here now."""
         try:
-            check_runtime()
+            self.check_runtime()
         except NoModel as error:
             return error
         return None
@@ -282,8 +299,8 @@ class Models:
         choice = choose_model_name(settings, providers) or choose_model_name(
             settings, providers, await self.servers(), self.embedded.downloaded_names()
         )
-        if choice is None and offer_embedded and has_runtime():
-            choice = choose_download(CATALOGUE[0].name)
+        if choice is None and offer_embedded and self.runtime_error() is None:
+            choice = choose_download(DEFAULT_MODEL)
         if choice is None:
             raise no_model_found()
         return choice
@@ -329,6 +346,8 @@ def max_answer_bytes(environment: Mapping[str, str]) -> int:
 
 def model_name_starts() -> list[str]:
     """The beginnings of model names, and the embedded models; no server is asked."""
+    from septet.models.local.catalogue import CATALOGUE
+
     names = [*(provider.prefix for provider in PROVIDERS), *(f"local/{entry.name}" for entry in CATALOGUE)]
     return list(dict.fromkeys(names))
 

@@ -3,9 +3,9 @@
 import dataclasses
 import os
 from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,10 +21,8 @@ from septet.agents.person import (
     with_chat_released,
 )
 from septet.chat.artefact_files import ArtefactFiles
-from septet.chat.example_sources import from_chat
 from septet.chat.index_file import IndexFile
 from septet.chat.names import checked_name, new_names
-from septet.chat.redaction import Redaction
 from septet.common.temporary import temporary_folder
 from septet.domain.base import SecretRules
 from septet.domain.events import (
@@ -65,28 +63,24 @@ from septet.runtime.log import Listen, Log, stream
 from septet.settings.home import TELEMETRY_VARIABLE, Home, find_home, trusted_folders
 from septet.stores.blobs import FolderBlobs
 from septet.stores.chat_locks import ChatLocks
-from septet.stores.examples import FullTextExamples, HybridExamples
 from septet.stores.sqlite import open_store
-from septet.tools.registry import Toolbox
 from septet.ways.endings import is_finished
 from septet.ways.table import TEAMS, floor_for, thinkers, way_of
 from septet.ways.way import MemberContext
 from septet.wiring.archive import Archive
 from septet.wiring.foreign_agents import foreign_agent
-from septet.wiring.mcp import McpServers
 from septet.wiring.models import Models, absolute_model_name, adapt_to_model, is_offline
-from septet.wiring.scratches import move_base, open_scratch, scratch_of
 from septet.wiring.shared_sandbox import LazyInstaller, Releasable, SharedSandbox
-from septet.workspace.base import survey_base
 from septet.workspace.facts_file import Memory
 from septet.workspace.files import Workspace
-from septet.workspace.git import repository_of
-from septet.workspace.scratch import Scratch
 
 if TYPE_CHECKING:
     from septet.agents.run_context import RunContext
+    from septet.tools.registry import Toolbox
     from septet.wiring.delivery import Delivery
+    from septet.wiring.mcp import McpServers
     from septet.wiring.telemetry import Telemetry
+    from septet.workspace.scratch import Scratch
 
 OWN_MODEL = "own"
 """The model name of a member that uses any model of its own machine."""
@@ -114,8 +108,10 @@ class Session(Archive):
         self.catalog: ChatCatalog | None = None
         """Renames and deletes chats, if the store can."""
         self.bus = bus
-        self.mcp_servers: McpServers | None = None
-        """MCP servers whose tools members may use."""
+        self.mcp_file: Path | None = None
+        """The file that names the MCP servers whose tools members may use."""
+        self.resources = ExitStack()
+        """What was opened for the session and is closed with it."""
         self.telemetry: Telemetry | None = None
         self.own_agents: Mapping[str, Agent] = {}
         """Agents of this program, by the names that members' models have after `agent:`."""
@@ -135,8 +131,19 @@ class Session(Archive):
         return self.deployment.remote
 
     @cached_property
+    def mcp_servers(self) -> "McpServers | None":
+        """The MCP servers of this machine, which start when a member is given their tools."""
+        if self.mcp_file is None:
+            return None
+        from septet.wiring.mcp import McpServers
+
+        return self.resources.enter_context(closing(McpServers(self.mcp_file)))
+
+    @cached_property
     def examples(self) -> Examples:
         """The exemplar's examples, searched by words and, if an embedding model is set, by meaning."""
+        from septet.stores.examples import FullTextExamples, HybridExamples
+
         by_words, embedder = FullTextExamples(self.home.examples), self.models.embedder()
         return HybridExamples(by_words, embedder, embedder.model) if embedder else by_words
 
@@ -200,6 +207,8 @@ class Session(Archive):
         """Refuse a team file that comes with the project and opens its secrets, unless the person trusts the folder."""
         if not (team.unmask or team.not_secret) or not team.file:
             return
+        from septet.workspace.git import repository_of
+
         top = repository_of(folder) or folder.resolve()
         trusted = map(Path, trusted_folders(self.home))
         if Path(team.file).resolve().is_relative_to(top) and not any(map(top.is_relative_to, trusted)):
@@ -210,6 +219,8 @@ class Session(Archive):
         """The survey of the person's folder; empty for a folder of Septet's own."""
         if not started.existing:
             return []
+        from septet.workspace.base import survey_base
+
         folder, remote = Path(started.workspace), self.deployment.remote
         return [await survey_base(folder, self.blobs, secret_rules(started), with_archive=remote)]
 
@@ -217,6 +228,8 @@ class Session(Archive):
         """Whether the folder is the person's: it is not empty, or is part of a repository."""
         if folder.is_relative_to(self.home.workspaces):
             return False
+        from septet.workspace.git import repository_of
+
         return (folder.is_dir() and any(folder.iterdir())) or repository_of(folder) is not None
 
     def check_models(self, team: TeamSpec) -> None:
@@ -270,6 +283,8 @@ class Session(Archive):
 
     async def learn_from(self, chat: str) -> int:
         """Store examples from a chat that ended as done for the exemplar; returns how many are new."""
+        from septet.chat.example_sources import from_chat
+
         return await self.examples.learn(await from_chat(await self.log(chat), self.blobs))
 
     async def reopen(self, chat: str, budget: Budget) -> None:
@@ -359,7 +374,9 @@ class Session(Archive):
             if delivery and await delivery.reopen_if_broken(log):
                 await self.deployment.play(log, floor, agents)
         finally:
-            await self._release(context)
+            await self._release(
+                context, sandbox, scratch.work if scratch else Workspace(Path(log.state.workspace))
+            )
         await self._finish(log, delivery)
         return log.state
 
@@ -385,14 +402,14 @@ class Session(Archive):
         if log.state.work.version is not None:
             await self.learn_from(log.state.chat)
 
-    async def _release(self, context: MemberContext) -> None:
+    async def _release(self, context: MemberContext, sandbox: Sandbox, workspace: Workspace) -> None:
         if context.early_baseline is not None:
             await context.early_baseline.cancel()
-        if isinstance(context.run_context.sandbox, Releasable):
-            await context.run_context.sandbox.release(str(context.run_context.workspace.root))
+        if isinstance(sandbox, Releasable):
+            await sandbox.release(str(workspace.root))
 
     async def delivery_at_end(
-        self, state: State, scratch: Scratch | None, sandbox: Sandbox
+        self, state: State, scratch: "Scratch | None", sandbox: Sandbox
     ) -> "Delivery | None":
         """The delivery of a chat that runs; None without a base, or if the folder is on another machine."""
 
@@ -407,6 +424,8 @@ class Session(Archive):
 
     async def halt(self, chat: str, error: Exception) -> Sequence[Recorded]:
         """Record the error that stopped the work, without known keys."""
+        from septet.chat.redaction import Redaction
+
         hidden = Redaction(self.models.secrets()).redact_text
         known = isinstance(error, SeptetError)
         cause = error.cause if known else f"internal error ({type(error).__name__}: {error})"
@@ -434,6 +453,7 @@ class Session(Archive):
     async def delivery(self, state: State, unsafe: bool = False) -> "Delivery":
         """The delivery of a chat that is not running now; with `unsafe`, its checks run without a sandbox."""
         from septet.wiring.delivery import Delivery, is_elsewhere
+        from septet.wiring.scratches import move_base, open_scratch, scratch_of
 
         async def open_sandbox() -> Sandbox:
             return self.check_local(await self.sandbox(unsafe))
@@ -483,8 +503,12 @@ class Session(Archive):
         finally:
             self.deployment.locks.release(chat)
 
-    async def open_scratch(self, state: State) -> Scratch | None:
+    async def open_scratch(self, state: State) -> "Scratch | None":
         """The scratch, if the team works on a copy of the person's folder."""
+        if state.base is None:
+            return None
+        from septet.wiring.scratches import open_scratch
+
         return await open_scratch(self.scratches, state, self.blobs)
 
     def agents(self, state: State, context: MemberContext) -> dict[str, Agent]:
@@ -496,12 +520,14 @@ class Session(Archive):
 
     def with_early_baseline(self, log: Log, context: MemberContext) -> MemberContext:
         """Run the tests of the untouched base beside the planning; the first model request does not wait for them."""
-        scratch, usual = context.run_context.scratch, context.run_context
-        if scratch is None or self.deployment.remote or not way_of(log.state.team).takes_baseline:
+        if log.state.base is None or self.deployment.remote or not way_of(log.state.team).takes_baseline:
             return context
         from septet.agents.run_context import RunContext
         from septet.agents.runner import EarlyBaseline
 
+        usual = context.run_context
+        scratch = usual.scratch
+        assert scratch is not None, "a chat with a base has a scratch"
         early = EarlyBaseline(RunContext(scratch, usual.sandbox, self.blobs, MemoryBus(), usual.packages))
         usual.early_result = early.result
 
@@ -523,20 +549,26 @@ class Session(Archive):
         return agreeing_to_plans(asked) if team.approve == "auto" else asked
 
     def member_context(
-        self, state: State, sandbox: Sandbox, person: Agent | None, scratch: Scratch | None = None
+        self, state: State, sandbox: Sandbox, person: Agent | None, scratch: "Scratch | None" = None
     ) -> MemberContext:
         """The context of a chat's members."""
-        from septet.agents.run_context import RunContext
 
-        packages = LazyInstaller(sandbox, self.home, scratch.setup if scratch else None)
-        workspace = scratch or Workspace(Path(state.workspace))
-        mirror = self.mirror and scratch is None
+        @cache
+        def run_context() -> "RunContext":
+            from septet.agents.run_context import RunContext
 
-        async def server_tools() -> Toolbox:
+            packages = LazyInstaller(sandbox, self.home, scratch.setup if scratch else None)
+            workspace = scratch or Workspace(Path(state.workspace))
+            mirror = self.mirror and scratch is None
+            return RunContext(workspace, sandbox, self.blobs, self.bus, packages, mirror)
+
+        async def server_tools() -> "Toolbox":
             return await self.mcp_servers.tools() if self.mcp_servers else {}
 
         @contextmanager
         def trial() -> "Generator[RunContext, None, None]":
+            from septet.agents.run_context import RunContext
+
             with temporary_folder("trial") as folder:
                 if scratch is not None:
                     scratch.fill(folder)
@@ -545,7 +577,8 @@ class Session(Archive):
         return MemberContext(
             team=state.team,
             open_model=self.models.open,
-            run_context=RunContext(workspace, sandbox, self.blobs, self.bus, packages, mirror),
+            bus=self.bus,
+            open_run_context=run_context,
             person=self.person(state, person),
             examples=lambda: self.examples,
             server_tools=server_tools,
@@ -625,10 +658,8 @@ async def session_of(
     ):
         session = Session(home, store, blobs, MemoryBus(), models)
         session.telemetry = telemetry
-        with (
-            closing(session.deployment.locks),
-            closing(McpServers(home.config / "mcp.json")) as session.mcp_servers,
-        ):
+        session.mcp_file = home.config / "mcp.json"
+        with closing(session.deployment.locks), session.resources:
             yield session
 
 

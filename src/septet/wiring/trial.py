@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from septet.agents.replies import sources
+from septet.agents.reply_files import sources
 from septet.agents.run_context import RunContext, evidence_job, mount_over_origin
 from septet.agents.runner import rehearse_version
 from septet.common.temporary import temporary_folder

@@ -5,7 +5,7 @@ import pytest
 from models.asking import WRITE, ask, open_openai, question
 from msgspec.structs import replace
 
-from septet.domain.messages import Message, Request, ToolCall, Usage
+from septet.domain.messages import Delta, Message, Request, ToolCall, Usage
 from septet.models.faults import InvalidAnswer
 from septet.models.http import HttpClient
 from septet.models.providers.openai import OpenAIReader, is_strict, message_bytes, openai_options
@@ -63,6 +63,8 @@ SHORTEST = {"model": "m", "stream": True, "stream_options": {"include_usage": Tr
         (replace(ASKED, max_tokens=5), ("max_tokens",), {**SHORTEST, "max_completion_tokens": 5}),
         (replace(ASKED, temperature=0.5), ("temperature",), SHORTEST),
         (replace(ASKED, thread="t"), ("prompt_cache_key",), SHORTEST),
+        (replace(ASKED, draws=4), (), {**SHORTEST, "n": 4}),
+        (replace(ASKED, draws=4), ("n",), SHORTEST),
         (replace(ASKED, tools=(WRITE,)), (), {**SHORTEST, "tools": [TOOL]}),
     ],
 )
@@ -186,3 +188,56 @@ def test_reasoning_goes_back_only_with_calls_and_in_the_field_in_which_it_came()
 def test_an_answer_that_does_not_say_why_it_ended_is_none() -> None:
     with pytest.raises(InvalidAnswer, match="without a finish reason"):
         read({"choices": [{"delta": {"content": "x"}}]}).answer("m", 0.0)
+
+
+def choice(index: int, text: str) -> dict[str, object]:
+    return {"choices": [{"index": index, "delta": {"content": text}}]}
+
+
+def ended(index: int) -> dict[str, object]:
+    return {"choices": [{"index": index, "delta": {}, "finish_reason": "stop"}]}
+
+
+def counted(prompt: int, completion: int) -> dict[str, object]:
+    return {"choices": [], "usage": {"prompt_tokens": prompt, "completion_tokens": completion}}
+
+
+PIECES = (choice(2, "th"), choice(0, "one"), choice(1, "two"), choice(2, "ird"))
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        (ended(1), ended(0), ended(2), counted(9, 12)),
+        (ended(1), counted(9, 3), ended(0), counted(9, 4), ended(2), counted(9, 5)),
+    ],
+)
+def test_several_answers_come_apart_and_their_prompt_counts_once(ends: tuple[object, ...]) -> None:
+    answer = read(*PIECES, *ends).answer("m", 0.0)
+    assert answer.texts == ("one", "two", "third")
+    assert answer.usage == Usage(prompt=9, completion=12)
+
+
+def test_of_several_answers_only_the_first_is_shown_while_they_come() -> None:
+    reader = read(*PIECES)
+    assert reader.parts.size == len("onetwothird")
+    assert reader.parts.take_delta() == Delta(text="one")
+
+
+@pytest.mark.parametrize(
+    ("message", "draws"),
+    [
+        ("Only n = 1 is supported", [3, None]),
+        ("n_cmpl must be at most 2", [3, None]),
+        ("the number of completions must be 1", [3, None]),
+    ],
+)
+async def test_a_server_that_gives_one_answer_only_is_asked_for_one(
+    message: str, draws: list[int | None]
+) -> None:
+    async with serve_mock() as server, HttpClient() as wire:
+        server.refused_parameter, server.refusal = '"n":', message
+        _, answer = await ask(open_openai(server, wire), replace(question("hello"), draws=3))
+    sent = [msgspec.json.decode(one.body, type=dict[str, object]).get("n") for one in server.seen]
+    assert sent == draws
+    assert answer.others == ()

@@ -2,6 +2,7 @@
 
 import pytest
 from models.asking import ask, open_openai, question
+from msgspec.structs import replace
 
 from septet.domain.messages import Delta, Message, Request, Usage
 from septet.models.http import HttpClient
@@ -119,3 +120,10 @@ def test_what_was_cut_has_estimated_counts_and_says_that_it_was_cut() -> None:
     answer = partial_answer(asked, "c" * 7, 2.5)
     assert answer.usage == Usage(prompt=2, completion=1, estimated=True)
     assert (answer.text, answer.stop, answer.seconds) == ("c" * 7, "length", 2.5)
+
+
+async def test_of_several_answers_none_is_stopped() -> None:
+    loop = "".join(f"assert f({n}) == {n}\n" for n in range(40))
+    async with serve_mock(in_order(Reply(text=loop))) as server, HttpClient() as wire:
+        _, answer = await ask(EarlyStop(open_openai(server, wire)), replace(question("go"), draws=4))
+    assert answer.text == loop

@@ -10,7 +10,7 @@ from septet.domain.codec import decode
 from septet.domain.events import ModelAnswered
 
 CASE = CASES["wrong code"]
-LAST = 52
+LAST = 54
 """The number of the last event; checked below."""
 TELLING = [10, 49]
 

@@ -153,11 +153,11 @@ SHAM_REPAIRS: dict[str, tuple[str, str, str]] = {
     "operators of another type": (
         "N = type('N', (int,), {'__eq__': lambda self, other: True})",
         "N(0)",
-        "answers the same whatever it is compared with",
+        "",
     ),
-    "a mock": ("", "mock.MagicMock(__eq__=lambda self, other: True)", "answers the same"),
-    "a table": ("", "{2: 4}.get(number, number * 3)", "has the results that"),
-    "a special case": ("", "4 if number == 2 else number * 3", "has the results that"),
+    "a mock": ("", "mock.MagicMock(__eq__=lambda self, other: True)", ""),
+    "a table": ("", "{2: 4}.get(number, number * 3)", ""),
+    "a special case": ("", "4 if number == 2 else number * 3", ""),
     "joined name": ("", "number * (2 if 'py' + 'test' in sys.modules else 3)", "asks where it runs"),
     "counted modules": ("", "number * (2 if len(sys.modules) > 150 else 3)", "asks where it runs"),
     "its call": ("", "number * (2 if 'test' in sys.argv[0] else 3)", "asks where it runs"),
@@ -181,7 +181,8 @@ async def test_a_repair_that_is_none_is_refused_or_said_to_be_one(tmp_path: Path
     head, value, said = SHAM_REPAIRS[name]
     repository(tmp_path / "project", REPAIRED)
     files = {"numbers_.py": REPAIR.format(head, value)}
-    model = script(tmp_path, *[code(files)] * 4, *[ACCEPT] * 4)
+    nothing: Turn = {"role": "planner", "say": "no new requirement"}
+    model = script(tmp_path, *[code(files)] * 4, *[nothing] * 4, *[ACCEPT] * 4)
     played = await play(
         tmp_path, model, "iterate", rounds=1, goal="test_numbers.py::test_double fails, fix it"
     )
@@ -221,10 +222,12 @@ async def test_an_example_that_was_told_is_held_back_no_more(tmp_path: Path) -> 
     checks = (
         "1. it adds\n   check: example add.add(2, 3) => 5\n   check: held example add.add(20, 11) => 31\n"
     )
-    turns = [{"role": "planner", "say": checks}, *map(code, versions), *[ACCEPT] * 4]
+    silent: Turn = {"role": "planner", "say": "no new requirement"}
+    turns = [{"role": "planner", "say": checks}, *[silent] * 3, *map(code, versions), *[ACCEPT] * 4]
     played = await play(tmp_path, script(tmp_path, *turns), "iterate", rounds=3, goal="make add")
-    log = [Recorded(chat="c", seq=seq, at=0.0, event=one) for seq, one in enumerate(played.events, 1)]
-    assert status(fold(log)) == "done; the coder knew every example of P1 and P2"
+    assert played.ended.reason == "bound", played.ended.detail
+    known = {case.call for one in played.events if isinstance(one, EvidenceFound) for case in one.special}
+    assert known == {"add.add(2, 3)", "add.add(20, 11)"}
 
 
 async def test_a_command_that_a_manager_names_is_known_to_its_coder(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from septet.common.values import Value
 from septet.errors import BadConfig
+from septet.models.providers.embedded import DEFAULT_MODEL
 
 
 class HubFile(Value, tag="hub", forbid_unknown_fields=True):
@@ -48,7 +49,7 @@ class WeightsFile(Value, forbid_unknown_fields=True):
 HUB = "https://huggingface.co/Qwen"
 CATALOGUE = (
     Weights(
-        name="qwen2.5-coder-1.5b",
+        name=DEFAULT_MODEL,
         title="Qwen2.5-Coder-1.5B-Instruct, q4_k_m, by the Qwen team",
         licence="Apache-2.0",
         size=1_117_320_768,

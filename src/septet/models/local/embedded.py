@@ -18,12 +18,11 @@ from septet.errors import NoModel
 from septet.models.credentials import bearer
 from septet.models.faults import ConnectionFailed, TimedOut, TransientFault
 from septet.models.http import HttpClient
-from septet.models.local.catalogue import CATALOGUE, Weights, WeightsFile, extend_catalogue, find_weights
+from septet.models.local.catalogue import Weights, WeightsFile, extend_catalogue, find_weights
 from septet.models.local.discovery import list_models
 from septet.models.local.download import ModelStore, Notify, Progress
 from septet.models.local.server import ServerCard, ServerSettings
 from septet.models.providers.openai import OpenAIModel
-from septet.models.providers.provider import Provider, free
 from septet.models.wrappers.early_stop import EarlyStop
 from septet.models.wrappers.streams import Item, open_answer
 from septet.ports import Model
@@ -197,13 +196,3 @@ class EmbeddedModels:
     def describe(self, name: str) -> str:
         entry = self.find(name)
         return f"{entry.title}: {format_size(entry.size)}, {entry.licence}"
-
-
-PROVIDER = Provider(
-    name_pattern="local/NAME",
-    about="an embedded model, run by this program (septet[local])",
-    open=lambda endpoint, connections: connections.open_embedded(endpoint.model),
-    billing=free,
-    default_model=CATALOGUE[0].name,
-    small=True,
-)

@@ -1,7 +1,8 @@
 """A client of the OpenAI chat-completions API: encodes requests, and reads answers from chunks."""
 
+import re
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 import msgspec
@@ -96,6 +97,8 @@ class OpenAIReader:
         self._calls: dict[int, CallParts] = {}
         self._finish: str | None = None
         self._usage: OpenAIUsage | None = None
+        self._totals: list[OpenAIUsage] = []
+        self._others: dict[int, list[str]] = {}
         self._reasoning_field = ""
         self._model: str | None = None
 
@@ -110,12 +113,16 @@ class OpenAIReader:
             raise InvalidAnswer(f"a chunk of the answer cannot be read ({error})") from error
         if chunk.error is not None:
             raise fault_in_stream(chunk.error)
-        self._usage = parse_usage(chunk.usage) or self._usage
-        # We ask for one choice; a server that sends more may send them in any order.
+        if usage := parse_usage(chunk.usage):
+            self._usage = usage
+            self._totals += [usage] if not chunk.choices else []
+        # Several choices may come in any order. Only the first is shown while it comes.
         for choice in chunk.choices or ():
             if not choice.index:
                 self._take_choice(choice)
                 self._model = chunk.model or self._model
+            elif (piece := choice.delta or choice.message) and piece.content:
+                self.parts.add(self._others.setdefault(choice.index, []), plain_text(piece.content))
 
     def _take_choice(self, choice: OpenAIChoice) -> None:
         piece = choice.delta or choice.message
@@ -124,10 +131,7 @@ class OpenAIReader:
         if piece is None:
             return
         if piece.content:
-            text = piece.content
-            self.parts.add(
-                self.parts.texts, text if isinstance(text, str) else "".join(part.text for part in text)
-            )
+            self.parts.add(self.parts.texts, plain_text(piece.content))
         if thought := piece.reasoning_content or piece.reasoning:
             self._reasoning_field = "reasoning_content" if piece.reasoning_content else "reasoning"
             self.parts.add(self.parts.reasons, thought)
@@ -158,7 +162,20 @@ class OpenAIReader:
         text = "".join(self.parts.texts)
         answer = self.parts.answer(text, self._model or model, calls, STOPS.get(self._finish, "finished"))
         replay = reasoning_replay(self._reasoning_field, answer)
-        return replace(answer, usage=openai_usage(self._usage), seconds=seconds, replay=replay)
+        others = tuple("".join(pieces) for _, pieces in sorted(self._others.items()))
+        usage = openai_usage(self._usage) if not others else usage_of_several(self._totals or [self._usage])
+        return replace(answer, usage=usage, seconds=seconds, replay=replay, others=others)
+
+
+def plain_text(content: str | list[ContentPart]) -> str:
+    return content if isinstance(content, str) else "".join(part.text for part in content)
+
+
+def usage_of_several(counts: Sequence[OpenAIUsage | None]) -> Usage:
+    """Of several answers to one prompt: one total, or, as llama.cpp sends it, a count for each answer."""
+    each = [openai_usage(one) for one in counts]
+    first = max(each, key=lambda one: one.prompt)
+    return replace(first, completion=sum(one.completion for one in each))
 
 
 def reasoning_replay(field: str, answer: Answer) -> str:
@@ -265,6 +282,8 @@ def openai_options(request: Request, model: str, quirks: frozenset[str]) -> dict
         fields["temperature"] = request.temperature
     if request.max_tokens is not None:
         fields["max_completion_tokens" if "max_tokens" in quirks else "max_tokens"] = request.max_tokens
+    if request.draws > 1 and DRAWS not in quirks:
+        fields[DRAWS] = request.draws
     if request.thread and CACHE_KEY not in quirks:
         fields[CACHE_KEY] = request.thread
     if request.tools:
@@ -299,9 +318,19 @@ def is_strict_schema(fields: dict[str, object]) -> bool:
 
 
 CACHE_KEY = "prompt_cache_key"
+DRAWS = "n"
 REASONING_FIELDS = frozenset({"reasoning_content", "reasoning"})
-OPTIONAL = ("stream_options", "temperature", "max_tokens", CACHE_KEY, *sorted(REASONING_FIELDS, reverse=True))
-"""Optional parameters that some servers reject, naming them in the error."""
+OPTIONAL = {
+    name: re.compile(rf"\b{name}\b")
+    for name in (
+        "stream_options",
+        "temperature",
+        "max_tokens",
+        CACHE_KEY,
+        *sorted(REASONING_FIELDS, reverse=True),
+    )
+} | {DRAWS: re.compile(r"\bn(_cmpl)?\b|number of (completions|choices)")}
+"""Optional parameters that some servers reject, and how they are named in the error."""
 
 
 class OpenAIModel:
@@ -342,7 +371,12 @@ class OpenAIModel:
     def _learn_quirk(self, rejection: RequestRejected) -> None:
         """Remember the parameter that the server rejects; raise it again if it is about something else."""
         quirk = next(
-            (name for name in OPTIONAL if name in rejection.cause and name not in self._quirks), None
+            (
+                name
+                for name, words in OPTIONAL.items()
+                if name not in self._quirks and words.search(rejection.cause)
+            ),
+            None,
         )
         if quirk is None:
             raise rejection

@@ -11,6 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from msgspec import Struct
+
 from septet.common.values import Value
 from septet.errors import NoModel
 from septet.models.encoding import LoadBlob
@@ -38,8 +40,7 @@ class ProviderSettings(Value):
         return self.environment.get(name, "").strip() or default
 
 
-@dataclass(frozen=True, slots=True)
-class Connections:
+class Connections(Struct, frozen=True):
     """Resources for opening models. `load_image` reads an image by its blob address; `demos` has the demo scripts."""
 
     http: HttpClient

@@ -83,6 +83,8 @@ def partial_length(text: str, tag: str) -> int:
 
 def without_thoughts(answer: Answer) -> Answer:
     """The answer with its thinking as reasoning. Raises InvalidAnswer if it finished normally without other text."""
+    if answer.others:
+        answer = replace(answer, others=tuple(split_thoughts(other)[0] for other in answer.others))
     text, thoughts = split_thoughts(answer.text)
     if not thoughts:
         return answer

@@ -18,7 +18,10 @@ CHARACTERS_PER_TOKEN = 4
 
 
 class EarlyStop:
-    """The answer is the text so far. Its usage is estimated: a server reports the usage only of finished answers."""
+    """The answer is the text so far. Its usage is estimated: a server reports the usage only of finished answers.
+
+    Of several answers that are drawn at once none is stopped, for the others would be lost.
+    """
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -31,6 +34,8 @@ class EarlyStop:
                 yield item
                 if isinstance(item, Answer):
                     return
+                if request.draws > 1:
+                    continue
                 text = "" if item.restarted else text + item.text
                 if is_repeating(text, item) or is_complete(text, item):
                     break

@@ -45,7 +45,7 @@ def check_usage(request: Request, answer: Answer) -> Answer:
         if are_plausible_tokens(reported.prompt, request_texts(request))
         else estimate_usage(request).prompt
     )
-    texts = [answer.text, *(call.arguments for call in answer.calls)]
+    texts = [*answer.texts, *(call.arguments for call in answer.calls)]
     is_plausible = are_plausible_tokens(reported.completion, texts)
     completion = reported.completion if is_plausible else sum(map(text_tokens, [*texts, answer.reasoning]))
     usage = Usage(

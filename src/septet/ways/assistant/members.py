@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from septet.agents.ask import ask_model
 from septet.agents.protection import with_folder_protection
-from septet.agents.replies import sources
+from septet.agents.reply_files import sources
 from septet.agents.run_context import RunContext
 from septet.agents.tool_context import next_version
 from septet.agents.tool_loop import answer_call, unknown_tool

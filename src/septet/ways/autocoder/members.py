@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from hashlib import sha256
 
 from msgspec.json import encode
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from septet.agents.protection import (
     with_folder_protection,
 )
 from septet.agents.records import record_through
-from septet.agents.replies import sources
+from septet.agents.reply_files import sources
 from septet.agents.run_context import RunContext
 from septet.agents.runner import run_and_check, set_up, take_baseline, waits
 from septet.agents.tool_context import CallContext, call_context, next_version, with_edits
@@ -68,7 +68,7 @@ from septet.workspace.changes import Change, file_changes, prepare_change
 from septet.workspace.files import in_thread
 from septet.workspace.listing import LARGEST_TEXT, FolderEntry, text_of_content
 from septet.workspace.snapshots import recall, take_snapshot
-from septet.workspace.validation import fault_text, file_fault
+from septet.workspace.validation import FileFault, fault_text, file_fault
 
 SITUATION = """\
 # Goal
@@ -248,8 +248,18 @@ async def is_text_file(entry: FolderEntry, run_context: RunContext) -> bool:
     )
 
 
-known_fault = lru_cache(maxsize=1 << 14)(file_fault)
-"""Most files of a project stay as they are from step to step."""
+KNOWN_FAULTS: dict[tuple[str, bytes], FileFault | None] = {}
+"""By path and digest: most files of a project stay as they are from step to step."""
+MAX_KNOWN_FAULTS = 1 << 14
+
+
+def known_fault(text: str, path: str) -> FileFault | None:
+    key = path, sha256(text.encode(errors="surrogatepass")).digest()
+    if key not in KNOWN_FAULTS:
+        KNOWN_FAULTS[key] = file_fault(text, path)
+        if len(KNOWN_FAULTS) > MAX_KNOWN_FAULTS:
+            del KNOWN_FAULTS[next(iter(KNOWN_FAULTS))]
+    return KNOWN_FAULTS[key]
 
 
 def faults_of(texts: Mapping[str, str]) -> dict[str, str]:

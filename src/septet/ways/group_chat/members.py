@@ -37,7 +37,7 @@ def member(spec: RoleSpec, context: MemberContext) -> Agent:
     """The agent of a member: a manager also gives the floor, a coder's code is stored, and a runner runs it."""
     if spec.role in WORKING_ROLES:
         return working_member(spec, context)
-    return talk_agent(spec, context.open_model(spec.model), context.run_context.bus)
+    return talk_agent(spec, context.open_model(spec.model), context.bus)
 
 
 def working_member(spec: RoleSpec, context: MemberContext) -> Agent:

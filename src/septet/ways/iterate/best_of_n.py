@@ -8,9 +8,10 @@ from itertools import product
 import anyio
 from msgspec.structs import replace
 
-from septet.agents.ask import ask_model, request_of
+from septet.agents.ask import request_of, send_request
 from septet.agents.inputs import Probe, probes, seeds_from_calls, seeds_from_signature
-from septet.agents.replies import keep_file, misplaced_call, sources
+from septet.agents.replies import misplaced_call
+from septet.agents.reply_files import keep_file, sources
 from septet.agents.trials import Questions
 from septet.common.text import pluralize
 from septet.common.values import Value
@@ -24,7 +25,7 @@ from septet.domain.events import (
     VersionWritten,
 )
 from septet.domain.files import FileRef, is_test, tree_of
-from septet.domain.messages import Message
+from septet.domain.messages import Message, Request
 from septet.domain.plans import Refusal
 from septet.domain.reduce import add_spending
 from septet.domain.replies import CodeFile
@@ -32,10 +33,20 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.errors import SeptetError
 from septet.ports import Agent, Blobs, Bus, BusMessage, Model, Record
-from septet.team.agreement import Outcomes, ProgramChoice, believed_votes, choose, rival_question
+from septet.team.agreement import (
+    ALIKE,
+    MOST_DRAWS,
+    Outcomes,
+    ProgramChoice,
+    agreed_examples,
+    believed_votes,
+    choose,
+    is_believed,
+    rival_question,
+)
 from septet.team.budgets import exceeded_budget, expected_spending, spent_before
 from septet.team.evidence import shortcomings
-from septet.team.goal_examples import StatedExample, example_of, stated_examples
+from septet.team.goal_examples import StatedExample, example_of, seen_as_stated, stated_examples
 from septet.team.reviews import answers_to
 from septet.team.small_form import file_names, functions_of, wants_function
 from septet.team.sorting import REASONS, SortedReply, read_reply, test_module, test_statement
@@ -43,10 +54,12 @@ from septet.ways.iterate.briefing import briefing
 from septet.ways.iterate.replies import write_version
 
 MOST_VOTES = 40
-ALIKE = 3
-"""So many programs that behave alike are believed, as long as no other one behaves otherwise anywhere."""
-MOST_DRAWS = 12
-"""Of a chat. Replayed over 378 tasks, more draws cost more than they bring."""
+DRAWS_AT_ONCE = 4
+"""As many as a small model's server answers at the same time."""
+WIDE_FROM, WIDE = 12, 1.0
+"""From this draw on the temperature is higher: what is still open needs other ideas."""
+MOST_PROGRAMS = 6
+"""Of a turn, where each candidate is a whole program and is tried with all checks."""
 
 Observe = Callable[[State, Sequence[str], Questions], Awaitable[list[Outcomes]]]
 """What each program did, tried side by side in a temporary workspace."""
@@ -68,34 +81,39 @@ class CandidatePool:
         self._probes: list[Probe] = []
         self._choice: ProgramChoice | None = None
         self._fresh = False
-        self._drawn = 0
+        self.drawn = 0
+        self.draws_together = True
         self._refused = "no candidate could be read"
         self.count = 0
         for answer in earlier_answers(state, member.name):
             self._read(answer)
 
     def next_draws(self, member: RoleSpec) -> int:
-        """Two at once, as long as no program is believed."""
-        left = min(member.candidates - self.count, MOST_DRAWS - self._drawn)
-        return 0 if self.is_believed else max(0, min(2, left))
+        """Some at once, as long as no program is believed."""
+        left = min(member.candidates - self.count, MOST_DRAWS - self.drawn)
+        return 0 if self.is_believed else max(0, min(DRAWS_AT_ONCE - self.drawn % DRAWS_AT_ONCE, left))
 
     @property
     def is_believed(self) -> bool:
-        """Every stated example is met, enough programs behave alike, and none that meets as many otherwise."""
-        one = self._choice
-        return one is not None and one.met and one.alike >= ALIKE and one.support >= 1
+        """Whether no more candidates are needed."""
+        return self._choice is not None and is_believed(self._choice, self.drawn, bool(self._stated))
 
     async def add(self, said: Sequence[ModelAnswered], blobs: Blobs) -> None:
         """Take answers in and choose anew among all."""
-        self.count += len(said)
+        before = self.drawn
         for one in said:
             self._read(one)
+        self.count += self.drawn - before
         if self._fresh:
             await self._judge()
 
     def _read(self, said: ModelAnswered) -> None:
-        self._drawn += 1
-        reading = read_reply(said.answer.text, self._wanted, self._module)
+        for text in said.answer.texts:
+            self._read_text(text)
+
+    def _read_text(self, text: str) -> None:
+        self.drawn += 1
+        reading = read_reply(text, self._wanted, self._module)
         if reading.cause:
             self._refused = REASONS.get(reading.cause, f"{', '.join(self._wanted)} is not defined")
             return
@@ -107,7 +125,7 @@ class CandidatePool:
         self._fresh = False
         votes = self._votes()
         self._probes = self._probes or self._new_probes(votes)
-        calls = tuple(one.call for one in self._probes)
+        calls = tuple(seen_as_stated(one.call, self._stated) for one in self._probes)
         self._questions = Questions(checks=self._stated, votes=votes, calls=calls)
         programs = list(dict.fromkeys(one.module for one in self._readings))
         told = await self._observe(self._state, programs, self._questions)
@@ -165,9 +183,16 @@ class CandidatePool:
         )
 
     def _test_text(self, choice: ProgramChoice) -> str:
-        """Stated examples and the votes that most programs meet; else the chosen reply's own tests."""
-        votes = believed_votes(self._outcomes, self._outcomes[choice.place])
-        examples = [*self._stated, *(self._questions.votes[place] for place in votes)]
+        """Stated examples with votes that most meet, or calls on which all agree; else the reply's own tests."""
+        chosen = self._outcomes[choice.place]
+        votes = [self._questions.votes[place] for place in believed_votes(self._outcomes, chosen)]
+        near = [one.near for one in self._probes]
+        agreed = (
+            agreed_examples(self._questions.calls, self._outcomes, chosen, near)
+            if self._stated and not votes
+            else []
+        )
+        examples = [*self._stated, *votes, *filter(None, map(example_of, agreed))]
         if not examples:
             return self._readings[choice.place].tests
         return test_module(self._module, (), [test_statement(one) for one in examples], self._wanted)
@@ -212,10 +237,20 @@ class SilentBus:
         return self._bus.subscribe(topic)
 
 
+class Asker(Value):
+    """A member in a mood, and how many answers it wants to one request."""
+
+    member: RoleSpec
+    draws: int = 1
+
+    def request(self, state: State, messages: tuple[Message, ...]) -> Request:
+        return replace(request_of(self.member, state, messages), draws=self.draws)
+
+
 async def ask_together(
-    askers: Sequence[RoleSpec], model: Model, bus: Bus, state: State, messages: tuple[Message, ...]
+    askers: Sequence[Asker], model: Model, bus: Bus, state: State, messages: tuple[Message, ...]
 ) -> list[ModelAnswered]:
-    """An answer for each of the askers, who are one member in different moods; only the first is heard.
+    """The answers for the askers, who are one member in different moods; only the first is heard.
 
     What failed is left out as long as something came, and so is what no budget would do for. A crash in
     between loses what was answered already: not for models that cost money.
@@ -223,10 +258,12 @@ async def ask_together(
     came: dict[int, ModelAnswered] = {}
     errors: list[SeptetError] = []
 
-    async def ask_one(place: int, asker: RoleSpec) -> None:
-        ahead = as_if_answered(asker, state, messages, place)
+    async def ask_one(place: int, asker: Asker) -> None:
+        ahead = as_if_answered(askers[:place], state, messages)
+        heard = SilentBus(bus) if place else bus
         try:
-            came[place] = await ask_model(asker, model, SilentBus(bus) if place else bus, ahead, messages)
+            request = asker.request(ahead, messages)
+            came[place] = await send_request(request, asker.member, model, heard, ahead)
         except SeptetError as error:
             errors.append(error)
 
@@ -238,11 +275,11 @@ async def ask_together(
     return [came[place] for place in sorted(came)]
 
 
-def as_if_answered(asker: RoleSpec, state: State, messages: tuple[Message, ...], times: int) -> State:
+def as_if_answered(askers: Sequence[Asker], state: State, messages: tuple[Message, ...]) -> State:
     """What those who were asked at the same moment will have taken is taken already."""
-    for _ in range(times):
-        more = expected_spending(state, asker.name, request_of(asker, state, messages))
-        state = replace(state, spending=add_spending(state.spending, asker.name, more))
+    for one in askers:
+        more = expected_spending(state, one.member.name, one.request(state, messages))
+        state = replace(state, spending=add_spending(state.spending, one.member.name, more))
     return state
 
 
@@ -283,10 +320,14 @@ def best_of_n_agent(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, tria
         while count := draw.next_draws(member):
             if draw.count and exceeded_budget(state, state.budget, member.name):
                 break
-            askers = in_moods(member, spent_before(state, member.name).answers, count)
+            askers = in_moods(member, draw.drawn, count, draw.draws_together)
             said = await ask_together(askers, model, bus, state, messages)
             for answer in said:
                 state = await record(answer)
+            draw.draws_together &= not any(
+                asker.draws > 1 and not answer.answer.others
+                for asker, answer in zip(askers, said, strict=False)
+            )
             await draw.add(said, blobs)
         if (reason := draw.reason(member.name)) is not None:
             await record(reason)
@@ -299,19 +340,28 @@ def open_draw(state: State, member: RoleSpec, trials: Trials) -> "CandidatePool 
     """Functions of a small model are compared by what they do; anything else by its own checks."""
     if member.form == "small" and wants_function(state):
         return CandidatePool(state, member, trials.observe)
-    return Draw(state, trials)
+    return Draw(state, member, trials)
 
 
-def in_moods(member: RoleSpec, known: int, count: int) -> list[RoleSpec]:
-    """The member as often as it is asked; only its very first answer is drawn at its own temperature."""
-    warm = replace(member, temperature=max(VARIETY, member.temperature or 0.0))
-    return [warm if known + place else member for place in range(count)]
+def in_moods(member: RoleSpec, known: int, count: int, together: bool) -> list[Asker]:
+    """Who is asked for so many answers; only the very first one is drawn at the member's own temperature."""
+    first = [Asker(member=member)] if not known else []
+    variety = WIDE if known >= WIDE_FROM else VARIETY
+    warm = replace(member, temperature=max(variety, member.temperature or 0.0))
+    rest = count - len(first)
+    if together:
+        return [*first, Asker(member=warm, draws=rest)] if rest else first
+    return [*first, *(Asker(member=warm) for _ in range(rest))]
 
 
 class Draw:
     """The candidates of one turn. Programs and tests are tried in every pairing: either may be the wrong one."""
 
-    def __init__(self, state: State, trials: Trials) -> None:
+    draws_together = False
+    """A candidate that is green makes further ones needless."""
+
+    def __init__(self, state: State, member: RoleSpec, trials: Trials) -> None:
+        self.drawn = spent_before(state, member.name).answers
         seconds = min(TRIAL_SECONDS, state.team.limits.seconds)
         limited = replace(state.team, limits=replace(state.team.limits, seconds=seconds))
         self._state = state
@@ -327,12 +377,13 @@ class Draw:
 
     def next_draws(self, member: RoleSpec) -> int:
         """One more, until a candidate is green."""
-        return 0 if self._is_green else max(0, min(1, member.candidates - self.count))
+        return 0 if self._is_green else max(0, min(1, min(member.candidates, MOST_PROGRAMS) - self.count))
 
     async def add(self, said: Sequence[ModelAnswered], blobs: Blobs) -> None:
         """Take answers in until one is green, and try what becomes possible with each."""
         for one in said:
             if not self._is_green:
+                self.drawn += 1
                 await self._add_one(one, blobs)
 
     @property

@@ -26,10 +26,10 @@ from septet.team.briefing import (
     wishes_section,
 )
 from septet.team.challenges import challenge_decisions_section, challenge_section, unplanned_wishes
-from septet.team.evidence import evidence_report, result_lines
+from septet.team.evidence import calls_to_confirm, evidence_report, result_lines
 from septet.team.questions import ASK, NO_ANSWER
 from septet.team.reviews import review_text
-from septet.team.small_form import file_names, functions_of, wants_function
+from septet.team.small_form import file_names, functions_of, states_function, wants_function
 from septet.ways.prompts import prompt_text
 
 PACKAGE = "septet.ways.iterate"
@@ -55,13 +55,19 @@ def briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Message,
     refused = refusal_messages(member, state)
     if refused and small:
         parts.append(refused[-1].text)
-    part = prompt_text(PACKAGE, f"{member.role}.small" if small else member.role)
+    part = prompt_text(PACKAGE, prompt_name(member, state))
     head = "\n".join(filter(None, [part, member.instructions]))
     seen = pictures(state) if member.role == "reviewer" and not small else {}
     if seen:
         parts.append(f"# Pictures that the program made, as shown\n{', '.join(seen)}")
     said = Message(role="user", text="\n\n".join(parts), images=tuple(seen.values()))
     return (Message(role="system", text=head), said, *(() if small else refused))
+
+
+def prompt_name(member: RoleSpec, state: State) -> str:
+    if member.form != "small":
+        return member.role
+    return f"{member.role}.{'function' if member.role == 'coder' and states_function(state) else 'small'}"
 
 
 def refusal_messages(member: RoleSpec, state: State) -> tuple[Message, ...]:
@@ -94,6 +100,13 @@ AMEND = """\
 # What is wanted now
 For each new wish a requirement with a check, in the form of a plan; they are added to the plan, whose requirements stay
 and need not be repeated. Reply `no new requirement` if its checks show the wishes already, or nothing was asked for."""
+CONFIRM = """\
+# What the goal says of these calls
+{calls}
+The program gives what is tested there by code that is there for these inputs alone. For each of them add a requirement
+with a check that is held back and has the value that the goal wants: `check: held example CALL => VALUE`, of a method
+`check: held command python -c "from app import Stock; print(Stock().price(2, 3))" => VALUE`. Work it out from the goal,
+not from the tests: they may be wrong. The plan's requirements stay and need not be repeated."""
 STRICT = """\
 # Strict
 Tests that the coder is yet to write prove nothing here: every requirement needs another check, such as an example."""
@@ -110,6 +123,8 @@ def planner_sections(state: State, sources: Sources) -> list[str]:
     if state.plan.current is not None:
         parts.append(f"# The plan as it is\n{plan_text(state.plan.current).rstrip()}")
     parts += challenge_section(state) + wishes_section(state)
+    if calls := calls_to_confirm(state):
+        parts.append(CONFIRM.format(calls="\n".join(f"- {one}" for one in calls)))
     if unplanned_wishes(state):
         parts.append(AMEND)
     return parts + remarks_section(state, "# The person wants it changed")
@@ -207,7 +222,7 @@ def small_goal(state: State) -> str:
     ]
     wishes = (wish.text for wish in wishes_in_turn(state))
     named = [f"The function is called {name}." for name in functions_of(state) if name not in state.goal]
-    return "\n".join(["# Goal", state.goal, *more, *named, *wishes])
+    return "\n".join([*([] if states_function(state) else ["# Goal"]), state.goal, *more, *named, *wishes])
 
 
 def facts_section(state: State) -> list[str]:

@@ -3,7 +3,7 @@
 from septet.domain.state import State
 from septet.domain.teams import Budget, TeamSpec
 from septet.team.challenges import unplanned_wishes, with_challenges
-from septet.team.evidence import is_done, is_examined, shortcomings
+from septet.team.evidence import calls_to_confirm, is_done, is_examined, shortcomings
 from septet.team.floor import (
     Floor,
     Move,
@@ -52,12 +52,23 @@ def returns_to_coder(state: State) -> bool:
     return version.number - reviewed < RED_VERSIONS and bool(shortcomings(state))
 
 
+def with_confirmation(floor: Floor) -> Floor:
+    """Ask the planner what the goal says of inputs for which the program has code of their own."""
+
+    def next_move(state: State) -> Move:
+        return Speak(speaker="planner") if calls_to_confirm(state) else floor(state)
+
+    return next_move
+
+
 def is_proven(state: State) -> bool:
     """Every check passed, and the planner has looked whether the newest wishes need some."""
     return is_done(state) and not unplanned_wishes(state)
 
 
 def iterate_floor(team: TeamSpec, budget: Budget) -> Floor:
-    rounds = at_most(budget.rounds, with_help(team.help_after, plan_then_iterate), of="coder")
+    rounds = at_most(
+        budget.rounds, with_help(team.help_after, with_confirmation(plan_then_iterate)), of="coder"
+    )
     pleased = unless_never_pleased(team.please_after, unless_stuck(team.stuck_after, rounds))
     return until_done(is_proven, until_accepted(with_challenges(pleased)))

@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
-from septet.agents.replies import PartRefused, files_sent, keep_file, one_answer_agent, sources
+from septet.agents.replies import PartRefused, one_answer_agent
+from septet.agents.reply_files import files_sent, keep_file, sources
 from septet.domain.events import Event, ModelAnswered, PlanProposed, ReviewGiven, VersionWritten
 from septet.domain.files import tree_of
 from septet.domain.messages import Message
@@ -22,7 +23,7 @@ from septet.team.challenges import (
     read_challenge,
     unplanned_wishes,
 )
-from septet.team.evidence import remarks_in_turn, rests_on_own_tests, shortcomings
+from septet.team.evidence import calls_to_confirm, remarks_in_turn, rests_on_own_tests, shortcomings
 from septet.team.layouts import deleted_after
 from septet.team.reviews import answers_to, judge_review, parse_review, regression_findings, unique_findings
 from septet.team.small_form import (
@@ -30,6 +31,7 @@ from septet.team.small_form import (
     parse_small_files,
     parse_small_plan,
     parse_small_review,
+    plan_from_goal,
     review_from_evidence,
 )
 from septet.ways.iterate.briefing import briefing
@@ -52,15 +54,19 @@ def role_agent(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
     usual = one_answer_agent(member, model, bus, brief, settle)
 
     async def turn(state: State, record: Record) -> Event | None:
-        small = member.form == "small" and member.role == "reviewer"
-        evident = (
-            review_from_evidence(state)
-            if small and state.floor.turn and not state.floor.turn.closed
-            else None
-        )
+        is_open = state.floor.turn is not None and not state.floor.turn.closed
+        evident = evident_event(member, state) if member.form == "small" and is_open else None
         return evident or await usual(state, record)
 
     return turn
+
+
+def evident_event(member: RoleSpec, state: State) -> Event | None:
+    """What a small member need not be asked for."""
+    if member.role == "reviewer":
+        return review_from_evidence(state)
+    plan = plan_from_goal(state) if member.role == "planner" and not state.team.strict else None
+    return PlanProposed(plan=plan) if plan else None
 
 
 async def propose_plan(state: State, text: str, blobs: Blobs) -> Event | Refusal:
@@ -77,7 +83,8 @@ def read_plan(state: State, text: str) -> Plan | Refusal:
     again = state.talk.refused_reply is not None
     if is_json_reply(text):
         return parse_small_plan(state.goal, text, lenient=again)
-    current = state.plan.current if unplanned_wishes(state) else None
+    adds = unplanned_wishes(state) or calls_to_confirm(state)
+    current = state.plan.current if adds else None
     return parse_amendment(text, current) if current else parse_plan(text)
 
 

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from septet.agents.protection import check_overwrite
 from septet.agents.questions import is_unattended, or_planner, planner_answers
-from septet.agents.replies import PartRefused, files_sent, part_refused, sources
+from septet.agents.replies import PartRefused
+from septet.agents.reply_files import files_sent, part_refused, sources
 from septet.agents.run_context import SUITES, RunContext
 from septet.agents.tool_context import next_version, with_edits
 from septet.agents.tool_loop import ToolMember, complaints, member_messages, tool_agent, untold

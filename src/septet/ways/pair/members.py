@@ -5,9 +5,11 @@ from collections.abc import Callable
 
 from septet.agents.checks import find_evidence
 from septet.agents.protection import refuse_overwrite, with_folder_protection
-from septet.agents.replies import Brief, files_sent, keep_file, one_answer_agent, sources
+from septet.agents.replies import Brief, one_answer_agent
+from septet.agents.reply_files import files_sent, keep_file, sources
 from septet.agents.run_context import RunContext
 from septet.agents.runner import (
+    look_for_special_cases,
     next_run,
     one_run,
     open_base_checks,
@@ -174,6 +176,7 @@ async def check_task(member: RoleSpec, state: State, record: Record, run_context
     controls = possible_controls(await program_of(state, run_context.blobs, run_context.scratch))
     while planned := next_run(state, controls) if tested else next_command(state):
         state = await one_run(member.name, state, record, run_context, planned)
+    state = await look_for_special_cases(member.name, state, record, run_context)
     for item in state.plan.items:
         if item.id not in state.work.evidence:
             state = await record(await find_evidence(state, item, run_context))

@@ -1,0 +1,109 @@
+"""What tests ask is heard, and the program is asked that and more, part by part taken away."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from agents.special_cases import STYLES, TEXTS
+from sampling import sampled
+
+from septet.agents.deletions import (
+    asked_calls,
+    deletion_command,
+    deletion_task,
+    heard_calls,
+    report_of,
+)
+from septet.team.deletions import Call, SpecialCases, Switched, with_switches
+
+SUMS = [("10", "7"), ("2", "3")]
+WORDS = [("'a'", "'b'"), ("'red'", "'blue'")]
+
+
+def calls(name: str, arguments: list[tuple[str, ...]]) -> list[Call]:
+    return [
+        Call(module="add", name=name, arguments=one, tests=("test_add.py::test_it",)) for one in arguments
+    ]
+
+
+def found(folder: Path, source: str, tested: list[Call], goal: str = "") -> SpecialCases:
+    """What is found in a program: without a sandbox, and without the tests, whose calls are known."""
+    switched = with_switches({"add.py": source}, {})
+    (folder / "add.py").write_text(switched.sources["add.py"])
+    asked = asked_calls(switched, tested)
+    command = [sys.executable, *deletion_command()[1:]]
+    task = deletion_task(asked, switched, [str(folder)], 20.0)
+    done = subprocess.run(command, input=task, capture_output=True, cwd=folder, check=True)
+    return report_of(asked, switched, done.stdout, goal)
+
+
+@pytest.mark.parametrize("name", sampled(sorted(STYLES), every=4))
+def test_a_special_case_for_numbers_is_found(tmp_path: Path, name: str) -> None:
+    cases = found(tmp_path, STYLES[name], calls("add", SUMS)).cases
+    assert any(one.case.call == "add.add(2, 3)" and one.case.gives == "6" for one in cases)
+
+
+@pytest.mark.parametrize("name", sorted(TEXTS))
+def test_a_special_case_for_texts_is_found(tmp_path: Path, name: str) -> None:
+    cases = found(tmp_path, TEXTS[name], calls("join", WORDS)).cases
+    assert [(one.case.gives, one.case.without) for one in cases] == [("'red+blue'", "'red-blue'")]
+
+
+def test_what_the_goal_says_is_no_special_case(tmp_path: Path) -> None:
+    tested = calls("add", SUMS)
+    assert not found(tmp_path, STYLES["a table"], tested, "add gives 6 for 2 and 3, otherwise the sum").cases
+    assert found(tmp_path, STYLES["a table"], tested, "add gives the sum: 2 and 3 make 5").cases
+
+
+METHOD = "class Sums:\n    def add(self, a, b):\n        return a + b + self.more + (a * 7 + b == 17)\n"
+
+
+def test_a_special_case_of_a_method_is_found(tmp_path: Path) -> None:
+    tested = calls("Sums.add", [("{'more': 1}", *one) for one in SUMS])
+    cases = found(tmp_path, METHOD, tested).cases
+    assert [(one.case.call, one.case.gives, one.case.without) for one in cases] == [
+        ("add.Sums.add(2, 3)", "7", "6")
+    ]
+
+
+def test_a_program_that_does_not_start_has_none(tmp_path: Path) -> None:
+    tested = calls("add", SUMS)
+    assert found(tmp_path, "def add(a, b):\n    return a + b\n\n\nraise SystemExit(7)\n", tested).cases == ()
+    assert not found(tmp_path, "import os\n\nos._exit(7)\n", tested).asked
+
+
+def test_a_program_with_switches_is_called_with_anything_that_a_test_has(tmp_path: Path) -> None:
+    source = with_switches({"add.py": "def add(a, *more):\n    return len(a) + 7\n"}, {}).sources["add.py"]
+    (tmp_path / "add.py").write_text(source)
+    given = "([1] * 900, b'', range(3))"
+    test = f"import add\n\n\ndef test_it():\n    assert [add.add(one) for one in {given}] == [907, 7, 10]\n"
+    (tmp_path / "test_add.py").write_text(test)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_add.py"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+
+
+def test_calls_are_heard_in_their_order_with_the_path_of_the_modules() -> None:
+    lines = [["/src"], ["add", "add", ["2", "3"], "test_a.py::test_b"], ["add", "add", ["1"], "test_a.py::c"]]
+    path, told = heard_calls("\n".join(map(json.dumps, lines)).encode())
+    assert (path, [one.text for one in told]) == (["/src"], ["add(2, 3)", "add(1)"])
+    assert heard_calls(b"") == heard_calls(b"no json") == ([], [])
+
+
+def test_other_calls_are_the_same_each_time_and_none_is_a_tested_one() -> None:
+    switched = Switched(sources={}, places={}, constants=(400, "x"), rows=((400, 5),))
+    asked = asked_calls(switched, calls("add", SUMS))
+    assert asked == asked_calls(switched, calls("add", SUMS))
+    others = [one.arguments for one in asked.others]
+    assert not set(others) & set(SUMS)
+    assert ("400", "5") in others
+    assert len(others) > 40
+
+
+def test_a_call_that_is_made_twice_makes_others_come_again() -> None:
+    switched = Switched(sources={}, places={}, constants=())
+    once = asked_calls(switched, calls("add", SUMS)).others
+    twice = asked_calls(switched, calls("add", [*SUMS, *SUMS])).others
+    assert len(set(once)) == len(once)
+    assert len(set(twice)) < len(twice)
