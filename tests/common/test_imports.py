@@ -19,7 +19,11 @@ class Cycle:
 
 @pytest.fixture
 def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[str]:
-    """A module that says whether the collector is on while it is imported, and fails when it is asked to."""
+    """A module that says whether the collector is on while it is imported, and one that fails.
+
+    Another test in this process may have frozen its objects, as `autocoder()` does; here nothing is frozen at first.
+    """
+    gc.unfreeze()
     (tmp_path / "watched.py").write_text("import gc\nCOLLECTS = gc.isenabled()\n")
     (tmp_path / "broken.py").write_text("raise ValueError('broken')\n")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
