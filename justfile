@@ -30,9 +30,9 @@ compiled:
     @pytest -p no:xdist --collect-only -qq >/dev/null || true # `tests` tells what cannot be imported
 
 # The tests that fit into minutes. A file's tests stay on one worker, for they share servers and chats; three workers
-# more than two processors have, for many of them wait.
+# more than two processors have, for many of them wait. Which files begin is in tests/conftest.py.
 tests *args:
-    pytest -n 5 --dist loadfile -m 'not torture' {{args}}
+    pytest -n 5 --dist loadfile --no-loadscope-reorder -m 'not torture' {{args}}
 
 # The page after a change: its types from the Python types, form, check, build. Needs `npm ci` in web/.
 page:

@@ -24,7 +24,7 @@ from septet.wiring.models import Models
 from septet.wiring.session import open_session, with_model
 
 pytestmark = pytest.mark.anyio
-PATIENCE = 60
+PATIENCE = 120
 """Much more than the second that a chat has, much less than any other bound of what it waits for."""
 PLAN = "1. It waits\n   check: command python wait.py => x\nrun: python wait.py\n"
 CODE = "```python wait.py\nimport time\n\ntime.sleep(300)\n```\n"
