@@ -1,7 +1,14 @@
 # One-word tasks. `just check` is what CI runs.
 
+# Where Python may not keep what it compiles, each process of the tests compiles pytest, the libraries and the tests anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Everything that must hold before a change lands.
-check: lint types contracts tests
+check: static tests
+
+# What needs no test to run, side by side; meanwhile the tests are compiled.
+[parallel]
+static: lint types contracts compiled
 
 # Form, spelling and unused or missing dependencies.
 lint:
@@ -18,10 +25,14 @@ types:
 contracts:
     lint-imports
 
+# The tests imported once: the workers of `tests`, which begin together, find them and their libraries compiled.
+compiled:
+    @pytest -p no:xdist --collect-only -qq >/dev/null || true # `tests` tells what cannot be imported
+
 # The tests that fit into minutes. A file's tests stay on one worker, for they share servers and chats; three workers
-# more than two processors have, for many of them wait.
+# more than two processors have, for many of them wait. Which files begin is in tests/conftest.py.
 tests *args:
-    pytest -n 5 --dist loadfile -m 'not torture' {{args}}
+    pytest -n 5 --dist loadfile --no-loadscope-reorder -m 'not torture' {{args}}
 
 # The page after a change: its types from the Python types, form, check, build. Needs `npm ci` in web/.
 page:

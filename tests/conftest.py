@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Generator
 from pathlib import Path
 
@@ -12,6 +13,17 @@ from hypothesis import HealthCheck, settings
 # How long an example takes depends on what else the machine does: no test of ours may fail by the clock.
 settings.register_profile("septet", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("septet")
+
+HERE = Path(__file__).parent
+SHORT = frozenset("common domain settings stores team chat ports runtime workspace test_shape.py".split())
+"""Whose files take a few seconds at most: they come last, so that no worker ends long after the others."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The order in which workers take files up (`--no-loadscope-reorder`); those with many tests come first."""
+    if hasattr(config, "workerinput"):
+        tests = Counter(item.path for item in items)
+        items.sort(key=lambda item: (item.path.relative_to(HERE).parts[0] in SHORT, -tests[item.path]))
 
 
 @pytest.fixture

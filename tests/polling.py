@@ -8,7 +8,7 @@ import anyio
 T = TypeVar("T")
 
 
-async def poll(look: Callable[[], Awaitable[T]], timeout: float = 30.0) -> T:
+async def poll(look: Callable[[], Awaitable[T]], timeout: float = 120.0) -> T:
     """Look again and again until there is something; fails after `timeout` seconds."""
     with anyio.fail_after(timeout):
         while True:

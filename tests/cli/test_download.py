@@ -20,7 +20,7 @@ from septet.wiring.models import Models
 pytestmark = pytest.mark.anyio
 
 DIGEST = sha256(CONTENT).hexdigest()
-PATIENCE = 60
+PATIENCE = 120
 WHEELS = {"type": "wheels", "project": "chunk-part", "version": "1.0", "count": 3}
 
 

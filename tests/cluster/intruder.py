@@ -58,18 +58,18 @@ def line(event: Event, chat: str = "victim", at: float = 1.7e9) -> bytes:
 
 async def forge(client: Client, event: Event, body: bytes, chat: str = "victim") -> int:
     """Store a body under the subject of an event; the number of the message."""
-    answer = await client.request(subject_of(chat, [event], fenced=True), body, timeout=5)
+    answer = await client.request(subject_of(chat, [event], fenced=True), body, timeout=60)
     return int(json.loads(answer.data)["seq"])
 
 
 async def have_echoed(coder: Client, body: bytes, target: str) -> None:
     """Store a body, and have the server answer with it to whom one likes: nobody checks where answers go."""
-    number = json.loads((await coder.request(OWN, body, timeout=5)).data)["seq"]
+    number = json.loads((await coder.request(OWN, body, timeout=60)).data)["seq"]
     query = json.dumps({"seq": number}).encode()
     await coder.publish("$JS.API.DIRECT.GET.SEPTET_LOG", query, reply=target)
     await coder.flush()
     # The server answers in its own time: what is asked after it is answered after it.
-    await coder.request("$JS.API.DIRECT.GET.SEPTET_LOG", query, timeout=5)
+    await coder.request("$JS.API.DIRECT.GET.SEPTET_LOG", query, timeout=60)
     await anyio.sleep(0.05)
 
 
@@ -84,7 +84,7 @@ async def say_rudely(scene: Scene, subject: bytes, body: bytes, headers: bytes =
         await stream.send(b"HPUB %s %d %d\r\n" % (subject, len(head), len(head) + len(body)))
         await stream.send(head + body + b"\r\nPING\r\n")
         answers = b""
-        with anyio.fail_after(10):
+        with anyio.fail_after(120):
             while b"PONG" not in answers:
                 answers += await stream.receive()
     assert b"-ERR" not in answers, answers

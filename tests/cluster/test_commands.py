@@ -44,7 +44,7 @@ class Serving:
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        self.process.communicate(timeout=30)
+        self.process.communicate(timeout=120)
         return self.process.returncode
 
 
@@ -160,7 +160,7 @@ def test_an_interrupted_conductor_names_the_command_that_goes_on(
             assert line
         chat = line.partition('"source":"septet/')[2].partition('"')[0]
         conductor.send_signal(number)
-        rest, said = conductor.communicate(timeout=60)
+        rest, said = conductor.communicate(timeout=120)
         assert f'"exit_code":{code}' in rest.splitlines()[-1]
         goes_on = f"septet conduct {host.url} --token-file {token} --resume {chat}"
         assert (conductor.returncode, said) == (code, f"septet: interrupted and saved: {goes_on}\n")
@@ -203,7 +203,7 @@ def test_ctrl_c_ends_everything_quietly(tmp_path: Path) -> None:
         while serving < 5:  # planner, coder, runner, reviewer and exemplar
             serving += "serves" in process.stderr.readline()
         os.killpg(process.pid, signal.SIGINT)
-        _, complaints = process.communicate(timeout=30)
+        _, complaints = process.communicate(timeout=120)
 
     assert process.returncode == 0
     assert complaints == ""

@@ -162,7 +162,7 @@ async def test_a_conductor_is_told_each_event_of_others_once_even_if_no_notice_r
                     opened = await store.append("essay", TurnOpened(speaker=f"{number}"), after=began)
                     began = opened[-1].seq
                     continue
-                with anyio.fail_after(30):
+                with anyio.fail_after(120):
                     while not (told and told[-1] == said):
                         if isinstance(one := await listener.next(1.0, began), Recorded):
                             told.append(one)

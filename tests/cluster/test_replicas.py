@@ -94,7 +94,7 @@ async def conduct(store: NatsStore, chat: str, acknowledged: list[Recorded], eno
 
 async def leader_of(client: Client) -> str:
     """Asked again until the cluster has elected one."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(120):
         while True:
             try:
                 info = await JetStreamManager(client).stream_info(STREAM)
@@ -107,7 +107,7 @@ async def leader_of(client: Client) -> str:
 
 async def grown(store: NatsStore, logs: dict[str, list[Recorded]]) -> None:
     """Every chat has moved on by some events."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(120):
         for chat, log in logs.items():
             news = store.watch(chat, log[-1].seq if log else 0)
             for _ in range(30):
@@ -116,7 +116,7 @@ async def grown(store: NatsStore, logs: dict[str, list[Recorded]]) -> None:
 
 async def replicated_store(client: Client) -> NatsStore:
     """Asked again until enough servers have found each other."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(120):
         while True:
             try:
                 return await open_nats_store(client, replicas=3)

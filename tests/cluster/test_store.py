@@ -36,7 +36,7 @@ async def kill(server: NatsServer) -> None:
     """kill -9 the server, and return when it listens again."""
     back = server.restarted
     server.kill()
-    with anyio.fail_after(30):
+    with anyio.fail_after(120):
         await back.wait()
 
 

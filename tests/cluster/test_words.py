@@ -44,7 +44,7 @@ async def say_after(store: NatsStore, chat: str, answers: int, words: Event) -> 
 async def test_words_between_an_answer_and_the_next_turn(tmp_path: Path, words: Event) -> None:
     """Three members race for every turn, each with a member's token."""
     token = Users(tmp_path).ensure("pair", ["coder", "reviewer"], ["writer", "editor"]).token
-    with anyio.fail_after(60):
+    with anyio.fail_after(120):
         async with serve(ServerConfig(folder=tmp_path)) as server, connect_nats(server.endpoint) as client:
             await create_streams(client)
             store, endpoint = (

@@ -43,7 +43,7 @@ class Heard:
         return {"say": say}
 
     async def wait(self, number: int) -> list[tuple[str, object]]:
-        with anyio.fail_after(30):
+        with anyio.fail_after(120):
             while len(self.notes) < number:
                 self._changed = anyio.Event()
                 await self._changed.wait()

@@ -105,7 +105,7 @@ def test_makers_and_sweepers_do_not_disturb_each_other(temporary: Path) -> None:
     words = [sys.executable, "-c", OWNER, str(temporary)]
     owners = [subprocess.Popen(words, stderr=subprocess.PIPE, text=True) for _ in range(4)]
     for owner in owners:
-        _, complaint = owner.communicate(timeout=60)
+        _, complaint = owner.communicate(timeout=120)
         assert (owner.returncode, complaint) == (0, "")
     remove_stale_folders()
     assert list(temporary.iterdir()) == []

@@ -3,7 +3,6 @@
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
-from time import monotonic
 
 import anyio
 import pytest
@@ -63,9 +62,8 @@ async def test_servers_are_found_and_the_silent_and_the_foreign_are_passed_over(
         HttpClient() as wire,
     ):
         urls = [f"http://127.0.0.1:{free_port()}/v1", mute, other, server.url]
-        started = monotonic()
-        found = await find_servers(wire, [LocalServer(label=url, url=url) for url in urls])
-    assert monotonic() - started < 5
+        with anyio.fail_after(120):
+            found = await find_servers(wire, [LocalServer(label=url, url=url) for url in urls], seconds=3)
     assert [one.server.url for one in found] == [server.url]
     assert found[0].models == ("mock",)
 

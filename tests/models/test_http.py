@@ -6,6 +6,7 @@ import sys
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from functools import cache
 from pathlib import Path
 
 import aiohttp
@@ -44,10 +45,18 @@ def repeated(piece: bytes, times: int, head: bytes = b"") -> Body:
 
 
 def bomb(head: bytes) -> Body:
-    """A gigabyte of blanks, packed."""
+    async def body() -> AsyncIterator[bytes]:
+        yield packed_gigabyte(head)
+
+    return body
+
+
+@cache
+def packed_gigabyte(head: bytes) -> bytes:
+    """A gigabyte of blanks, packed when it is first asked for: that takes seconds, and every worker imports this."""
     packer = zlib.compressobj(level=1, wbits=31)
     packed = packer.compress(head) + b"".join(packer.compress(b" " * MIB) for _ in range(1024))
-    return repeated(b"", 0, packed + packer.flush())
+    return packed + packer.flush()
 
 
 ENDLESS = 1 << 20

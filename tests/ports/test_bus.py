@@ -11,7 +11,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def take(messages: AsyncIterator[BusMessage], number: int) -> list[bytes]:
-    with anyio.fail_after(20):
+    with anyio.fail_after(120):
         return [(await anext(messages)).message for _ in range(number)]
 
 

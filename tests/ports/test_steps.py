@@ -112,7 +112,7 @@ async def test_a_watcher_sees_steps_and_words_in_the_order_of_the_log(store: Eve
         for number in range(5):
             await store.append("clock", PersonSpoke(text=str(number)), after=None)
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(120):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(watch)
             tasks.start_soon(work)

@@ -41,7 +41,7 @@ class Heard:
         self._changed.set()
 
     async def wait(self, number: int) -> list[tuple[str, str]]:
-        with anyio.fail_after(60):
+        with anyio.fail_after(120):
             while len(self.words) < number:
                 self._changed = anyio.Event()
                 await self._changed.wait()
@@ -103,7 +103,7 @@ class Oracle(RoutedAgent):
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(30):
+    with anyio.fail_after(120):
         while not condition():  # noqa: ASYNC110  agents announce nothing
             await anyio.sleep(0.01)
 

@@ -139,7 +139,7 @@ async def test_of_two_who_end_the_same_turn_one_stores_the_step_and_the_other_no
             outcomes.append("lost")
 
     await begin_turn_of_bob(store)
-    with anyio.fail_after(10):
+    with anyio.fail_after(120):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run)
             tasks.start_soon(run)

@@ -18,7 +18,7 @@ from septet.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE = 10
+PATIENCE = 120
 PERSON_BRANCH = ["one", "two", "three"]
 
 

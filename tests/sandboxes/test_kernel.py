@@ -13,7 +13,7 @@ from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 
 pytestmark = pytest.mark.anyio
 
-LIMITS = Limits(seconds=3.0, memory=256 * MEBIBYTE, output=MEBIBYTE)
+LIMITS = Limits(seconds=6.0, memory=256 * MEBIBYTE, output=MEBIBYTE)
 
 
 @pytest.fixture

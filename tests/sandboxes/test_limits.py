@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def stopped(sandbox: Sandbox, job: Job) -> RunResult:
-    with anyio.fail_after(60):
+    with anyio.fail_after(120):
         result = await sandbox.run(job)
     assert not result.succeeded
     return result

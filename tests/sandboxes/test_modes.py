@@ -94,7 +94,7 @@ async def test_a_picture_that_the_program_made_itself_is_no_window(tmp_path: Pat
 @needs_a_screen
 @pytest.mark.skipif(find_library("X11") is None, reason="libX11 is not installed here")
 async def test_a_drawing_on_the_background_is_no_window(tmp_path: Path) -> None:
-    result = await shown(tmp_path, ON_THE_BACKGROUND, seconds=3.0)
+    result = await shown(tmp_path, ON_THE_BACKGROUND, seconds=10.0)
     assert result.exit_code == 1
     assert [change.path for change in result.changes] == ["drawn"]
 
@@ -133,7 +133,7 @@ async def test_a_server_that_ends_or_never_answers_is_a_failure(tmp_path: Path) 
     assert (ended.exit_code, "ended before it answered" in ended.stderr) == (4, True)
     silent = await run(tmp_path, "import time; time.sleep(600)", Server(seconds=1.0, needed=True))
     assert (silent.exit_code, "no answer on" in silent.stderr) == (1, True)
-    elsewhere = await run(tmp_path, SERVER.format(status=200), Server(port=8124, seconds=1.0, needed=True))
+    elsewhere = await run(tmp_path, SERVER.format(status=200), Server(port=8124, seconds=6.0, needed=True))
     assert (elsewhere.exit_code, "on port 8124" in elsewhere.stderr) == (1, True)
 
 

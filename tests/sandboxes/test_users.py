@@ -1,4 +1,4 @@
-"""Identities: a machine that is too busy to prepare one is said to be so, with the remedy."""
+"""Identities: a machine that is too busy to prepare one is said to be so, with the remedy; and what /etc holds."""
 
 from pathlib import Path
 
@@ -23,3 +23,15 @@ def test_an_engine_that_does_not_answer_is_no_internal_error(
     monkeypatch.setattr(containers, "_TIMEOUT", 0.0)
     with pytest.raises(SandboxFailed, match=r"sleep did not answer.*the chat can be resumed"):
         containers._call_engine("/bin/sleep", ("10",))  # pyright: ignore[reportPrivateUsage]
+
+
+def test_the_machines_choices_of_programs_are_kept_without_their_manuals(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    choices = tmp_path / "alternatives"
+    choices.mkdir()
+    (choices / "cc").symlink_to("/usr/bin/gcc")
+    (choices / "cc.1.gz").symlink_to("/usr/share/man/man1/gcc.1.gz")
+    monkeypatch.setattr(users, "_ETC", tmp_path)
+    copies = list((users.etc_folder.__wrapped__() / "alternatives").iterdir())
+    assert [(copy.name, str(copy.readlink())) for copy in copies] == [("cc", "/usr/bin/gcc")]

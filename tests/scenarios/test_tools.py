@@ -310,26 +310,30 @@ CHALLENGE = "P1: check wrong, because 1 + 2 + 3 is 6; instead example shop.price
 TEST_FILE = f"```python tests/test_prices.py\n{FILES['tests/test_prices.py']}{TEST}```"
 
 
-@pytest.mark.parametrize("killed", [False, True])
+CHALLENGED_WITH = {
+    "after edits": (calls("coder", MEND, ADD), says("coder", f"It adds all prices.\n{CHALLENGE}")),
+    "after blocks": (
+        calls("coder", MEND, ("read", {"path": "tests/test_prices.py"})),
+        says("coder", f"{TEST_FILE}\n\n{CHALLENGE}"),
+    ),
+    "beside calls": ({**calls("coder", MEND, ADD), "say": CHALLENGE}, says("coder", "It adds all prices.")),
+}
+
+
 @pytest.mark.parametrize(
-    "turns",
+    ("way", "killed"),
     [
-        (calls("coder", MEND, ADD), says("coder", f"It adds all prices.\n{CHALLENGE}")),
-        (
-            calls("coder", MEND, ("read", {"path": "tests/test_prices.py"})),
-            says("coder", f"{TEST_FILE}\n\n{CHALLENGE}"),
-        ),
-        ({**calls("coder", MEND, ADD), "say": CHALLENGE}, says("coder", "It adds all prices.")),
+        *((way, True) for way in CHALLENGED_WITH),
+        *sampled([(way, False) for way in CHALLENGED_WITH], every=3),
     ],
-    ids=["after edits", "after blocks", "beside calls"],
 )
 async def test_a_challenge_that_comes_with_files_is_heard_and_the_files_are_taken(
-    repository: Path, tmp_path: Path, turns: tuple[Turn, ...], killed: bool
+    repository: Path, tmp_path: Path, way: str, killed: bool
 ) -> None:
     model = write(
         tmp_path / "s.yaml",
         says("planner", WRONG),
-        *turns,
+        *CHALLENGED_WITH[way],
         says("planner", CHALLENGE, expect="The coder says that a check is wrong"),
         says("reviewer", "verdict: accept"),
     )

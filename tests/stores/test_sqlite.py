@@ -72,7 +72,7 @@ async def test_watching_notices_what_another_process_appends(tmp_path: Path) -> 
     async with open_store(path) as store:
         await store.append("other", HELLO, after=0)
         async with await anyio.open_process([sys.executable, str(APPENDER), str(path), "clock"]) as writer:
-            with anyio.fail_after(30):
+            with anyio.fail_after(120):
                 async for recorded in store.watch("clock"):
                     seen.append(recorded.seq)
                     if len(seen) == 50:

@@ -38,7 +38,7 @@ def remark(seq: int) -> Recorded:
 async def sequences(channel: Channel, frames: Frames, app: AppState, last: int) -> list[int]:
     """Of all events that a watcher is told, in their order."""
     told: list[int] = []
-    with anyio.fail_after(30):
+    with anyio.fail_after(120):
         async for frame in frames_after(channel, frames, 0, app):
             content = msgspec.json.decode(frame.text, type=dict[str, object])
             events = msgspec.convert(content.get("events", []), list[dict[str, object]])

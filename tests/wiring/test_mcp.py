@@ -204,7 +204,7 @@ async def test_one_that_dies_is_started_again_and_one_that_says_else_then_is_not
 
 
 async def test_one_that_takes_too_long_is_given_up(tmp_path: Path, entry: McpServer) -> None:
-    async with opened(tmp_path, probe=replace(entry, seconds=5)) as servers:
+    async with opened(tmp_path, probe=replace(entry, seconds=15)) as servers:
         assert "failed" in await used(servers, "probe_wait")
 
 

@@ -34,6 +34,8 @@ _COPIED_FILES = (
     *("locale.alias", "localtime", "magic", "mailcap", "mime.types", "os-release", "protocols", "services"),
     *("ssl/cert.pem", "ssl/certs/ca-certificates.crt", "ssl/openssl.cnf", "terminfo", "timezone"),
 )
+_MANUALS = shutil.ignore_patterns("*.gz")
+"""Most of the alternatives, often hundreds: each start would copy links to pages that programs do not read."""
 _OWN_FILES = {
     "passwd": "root:x:0:0:root:/nonexistent:/bin/sh\nseptet:x:1000:1000:septet:/tmp/home:/bin/sh\n",
     "group": "root:x:0:\nseptet:x:1000:\n",
@@ -63,7 +65,7 @@ def etc_folder() -> Path:
 def _copy_file(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.is_dir():
-        shutil.copytree(source, target, symlinks=True)
+        shutil.copytree(source, target, symlinks=True, ignore=_MANUALS)
     else:
         shutil.copy(source, target, follow_symlinks=not _links_into_usr(source))
 

@@ -115,7 +115,7 @@ async def test_it_ends_by_itself_when_nobody_asks_and_comes_back_when_somebody_d
     file: Path, wire: HttpClient
 ) -> None:
     card = await server(file, wire, idle_seconds=1.0).card()
-    with anyio.fail_after(60):
+    with anyio.fail_after(120):
         await anyio.to_thread.run_sync(os.waitpid, card.pid, 0, abandon_on_cancel=True)
     assert not file.with_suffix(".server").exists()
     again = await server(file, wire).card()

@@ -605,7 +605,7 @@ async def test_the_suite_runs_on_the_base_beside_planning(tmp_path: Path, edited
         sandbox = CountingSandbox(await session.sandbox())
 
         async def agree(state: State, record: Record) -> Event | None:
-            with anyio.fail_after(60):
+            with anyio.fail_after(120):
                 await sandbox.first.wait()  # before anything was written, or even agreed
             if edited and not state.work.versions:
                 fill(project, {"src/calc/more.py": "more = 1\n"})
