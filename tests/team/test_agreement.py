@@ -14,6 +14,7 @@ from septet.team.agreement import (
     choose,
     is_plain,
     rival_question,
+    undisputed,
 )
 
 NEAR = [True, True, False]
@@ -63,6 +64,18 @@ def test_a_far_input_alone_does_not_part_programs() -> None:
     assert choice is not None
     assert choice.alike == 2
     assert choice.support < 1
+
+
+def test_what_a_working_program_refuses_is_no_question() -> None:
+    lenient, strict = outcomes("v:1", "v:''", "v:0"), outcomes("v:1", "e:ValueError", "e:TypeError")
+    assert undisputed([lenient, strict], NEAR) == [True, True, True], (
+        "one of two near values is not most of them"
+    )
+    near = [True] * 3
+    strict = outcomes("v:1", "v:2", "e:ValueError")
+    assert undisputed([lenient, lenient, strict], near) == [True, True, False]
+    assert undisputed([lenient, outcomes("v:1", "v:2", "e:IndexError")], near) == [True, True, True]
+    assert undisputed([lenient, outcomes("e:TypeError", "e:TypeError", "e:TypeError")], near) == [True] * 3
 
 
 def test_votes_are_believed_when_half_of_the_equals_meet_them() -> None:

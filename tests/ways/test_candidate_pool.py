@@ -167,6 +167,22 @@ async def test_without_a_stated_example_four_of_five_are_enough_when_all_are_dra
     assert (await coder.files(version))["double.py"] == RIGHT
 
 
+STRICT = "def double(n):\n    if n < 0:\n        raise ValueError(n)\n    return 2 * n\n"
+
+
+async def test_an_input_that_some_refuse_parts_nobody_where_the_goal_states_no_example(
+    tmp_path: Path,
+) -> None:
+    coder = Coder(tmp_path, [RIGHT, STRICT, SUM, STRICT], candidates=4)
+    goal = "Write a function double(n) that doubles a number."
+    decision, version = (await coder.turn(began("double(1) == 2", goal=goal)))[-2:]
+    assert isinstance(version, VersionWritten)
+    assert version.confirmation is not None
+    assert version.confirmation.verdict == "agreed"
+    assert isinstance(decision, DecisionRecorded)
+    assert "4 of 4 behave alike" in decision.why
+
+
 async def test_seven_are_too_few(tmp_path: Path) -> None:
     coder = Coder(tmp_path, [RIGHT, FLOAT, SUM, WRONG, RIGHT, WRONG, SUM], candidates=7)
     version = (await coder.turn(began()))[-1]

@@ -47,8 +47,24 @@ class ProgramChoice(Value):
     """The mean agreement with the others over all probes: 0 to 1."""
 
 
+REFUSALS = ("e:ValueError", "e:TypeError")
+"""How a program says that an input is none for it."""
+
+
 def is_value(outcome: str) -> bool:
     return outcome.startswith("v:")
+
+
+def undisputed(programs: Sequence[Outcomes], near: Sequence[bool]) -> list[bool]:
+    """Which probes no program refuses that gives values elsewhere: whether the others are asked for, nobody said.
+
+    Of `to_roman(0)` a goal without examples says nothing. A program that fails everywhere refuses nothing.
+    """
+    closest = [place for place, close in enumerate(near) if close]
+    working = [
+        one for one in programs if 2 * sum(is_value(one.probes[place]) for place in closest) > len(closest)
+    ]
+    return [all(one.probes[place] not in REFUSALS for one in working) for place in range(len(near))]
 
 
 def agreement(one: Outcomes, other: Outcomes, weights: Sequence[float]) -> float:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from itertools import product
+from itertools import compress, product
 
 import anyio
 from msgspec.structs import replace
@@ -43,6 +43,7 @@ from septet.team.agreement import (
     choose,
     is_believed,
     rival_question,
+    undisputed,
 )
 from septet.team.budgets import exceeded_budget, expected_spending, spent_before
 from septet.team.evidence import shortcomings
@@ -79,6 +80,8 @@ class CandidatePool:
         self._outcomes: list[Outcomes] = []
         self._questions = Questions()
         self._probes: list[Probe] = []
+        self._compared: list[Probe] = []
+        """Probes that count: all, or those that no program refuses where the goal states no example."""
         self._choice: ProgramChoice | None = None
         self._fresh = False
         self.drawn = 0
@@ -124,14 +127,23 @@ class CandidatePool:
         """Try all programs: the asserts of new ones are questions to the others too."""
         self._fresh = False
         votes = self._votes()
-        self._probes = self._probes or self._new_probes(votes)
-        calls = tuple(seen_as_stated(one.call, self._stated) for one in self._probes)
+        self._probes = self._probes or [
+            replace(one, call=seen_as_stated(one.call, self._stated)) for one in self._new_probes(votes)
+        ]
+        calls = tuple(one.call for one in self._probes)
         self._questions = Questions(checks=self._stated, votes=votes, calls=calls)
         programs = list(dict.fromkeys(one.module for one in self._readings))
         told = await self._observe(self._state, programs, self._questions)
         by_program = dict(zip(programs, told, strict=True))
-        self._outcomes = [by_program[one.module] for one in self._readings]
-        self._choice = choose(self._outcomes, [one.near for one in self._probes])
+        self._compare([by_program[one.module] for one in self._readings])
+
+    def _compare(self, outcomes: Sequence[Outcomes]) -> None:
+        """Choose among programs by what they did with the probes that count."""
+        near = [one.near for one in self._probes]
+        counts = [True] * len(near) if self._stated else undisputed(outcomes, near)
+        self._compared = list(compress(self._probes, counts))
+        self._outcomes = [replace(one, probes=tuple(compress(one.probes, counts))) for one in outcomes]
+        self._choice = choose(self._outcomes, [one.near for one in self._compared])
 
     def _votes(self) -> tuple[StatedExample, ...]:
         """Examples that a model invented: the planner's guesses, and what candidates assert; the most common first."""
@@ -155,7 +167,7 @@ class CandidatePool:
             return None
         met = sum(self._outcomes[self._choice.place].checks)
         stated = f"{met} of {pluralize(len(self._stated), 'stated example')} met; " if self._stated else ""
-        alike = f"{self._choice.alike} of {self._choice.peers} behave alike on {len(self._probes)} calls"
+        alike = f"{self._choice.alike} of {self._choice.peers} behave alike on {len(self._compared)} calls"
         what = f"took program {self._choice.place + 1} of {len(self._readings)} in all rounds"
         return DecisionRecorded(by=speaker, what=what, why=f"{stated}{alike}")
 
@@ -186,9 +198,9 @@ class CandidatePool:
         """Stated examples with votes that most meet, or calls on which all agree; else the reply's own tests."""
         chosen = self._outcomes[choice.place]
         votes = [self._questions.votes[place] for place in believed_votes(self._outcomes, chosen)]
-        near = [one.near for one in self._probes]
+        near = [one.near for one in self._compared]
         agreed = (
-            agreed_examples(self._questions.calls, self._outcomes, chosen, near)
+            agreed_examples([one.call for one in self._compared], self._outcomes, chosen, near)
             if self._stated and not votes
             else []
         )
@@ -201,10 +213,10 @@ class CandidatePool:
         if not choice.met:
             return None
         if self.is_believed:
-            detail = f"{choice.alike} candidates behave alike on {pluralize(len(self._probes), 'call')}"
+            detail = f"{choice.alike} candidates behave alike on {pluralize(len(self._compared), 'call')}"
             return Confirmation(verdict="agreed", detail=detail)
-        near = [one.near for one in self._probes]
-        question = rival_question([one.call for one in self._probes], self._outcomes, choice, near)
+        near = [one.near for one in self._compared]
+        question = rival_question([one.call for one in self._compared], self._outcomes, choice, near)
         if question:
             return Confirmation(verdict="contradicted", detail=question)
         where = "only near the examples" if choice.alike >= ALIKE else "which is too few"
