@@ -37,7 +37,7 @@ def test_among_programs_that_meet_the_examples_the_one_most_others_agree_with_is
     usual = outcomes("v:1", "v:2", "v:1", checks=[True])
     choice = choose([odd, usual, usual], NEAR)
     assert choice is not None
-    assert (choice.place, choice.alike, choice.peers) == (1, 2, 3)
+    assert (choice.place, choice.alike, choice.peers, choice.rivals) == (1, 2, 3, 1)
 
 
 def test_invented_examples_rank_equals_and_veto_nothing() -> None:
@@ -109,6 +109,8 @@ def test_any_outcomes_give_a_choice_that_does_not_depend_on_chance(told: list[tu
     assert first is not None
     assert first == choose(programs, NEAR)
     assert 1 <= first.alike <= first.peers
+    assert first.rivals <= first.peers - first.alike
+    assert (first.rivals == 0) is (first.alike == first.peers)
 
 
 def test_examples_that_all_agree_on_are_near_plain_and_different() -> None:

@@ -154,11 +154,22 @@ async def test_without_a_stated_example_four_that_behave_alike_are_enough(tmp_pa
     assert coder.model.draws == [1, 3, 1, 1]
 
 
-@pytest.mark.parametrize(("strays", "believed"), [(3, True), (4, False)])
-async def test_without_a_stated_example_four_of_five_are_enough_when_all_are_drawn(
-    tmp_path: Path, strays: int, believed: bool
+OTHERS = [f"def double(n):\n    return 2 * n + {more}\n" for more in (1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("strays", "believed"),
+    [
+        ([WRONG] * 3, True),
+        ([WRONG] * 4, False),
+        ([*OTHERS, *OTHERS], True),
+        ([*OTHERS, *OTHERS, WRONG], False),
+    ],
+)
+async def test_without_a_stated_example_half_are_enough_if_no_large_group_behaves_otherwise(
+    tmp_path: Path, strays: list[str], believed: bool
 ) -> None:
-    coder = Coder(tmp_path, [RIGHT, *[WRONG] * strays, *[RIGHT, SUM] * 8], candidates=16)
+    coder = Coder(tmp_path, [RIGHT, *strays, *[RIGHT, SUM] * 8], candidates=16)
     goal = "Write a function double(n) that doubles a number."
     version = (await coder.turn(began("double(1) == 2", goal=goal)))[-1]
     assert isinstance(version, VersionWritten)

@@ -43,6 +43,8 @@ class ProgramChoice(Value):
     """How many programs meet as many examples, this one included: those that were compared."""
     alike: int
     """How many of these, this one included, behave the same on every near probe."""
+    rivals: int
+    """How many of the others behave the same as each other: the largest group that behaves otherwise."""
     support: float
     """The mean agreement with the others over all probes: 0 to 1."""
 
@@ -100,13 +102,20 @@ def choose(programs: Sequence[Outcomes], near: Sequence[bool]) -> ProgramChoice 
     supports = {place: support(place) for place in rivals}
     best = max(rivals, key=lambda place: (supports[place], sum(programs[place].votes), -place))
     chosen = programs[best]
+    others = [one for one in rivals if one != best and not behaves_alike(chosen, programs[one], near)]
     return ProgramChoice(
         place=best,
         met=all(chosen.checks),
         peers=len(rivals),
-        alike=sum(one == best or behaves_alike(chosen, programs[one], near) for one in rivals),
+        alike=len(rivals) - len(others),
+        rivals=max((group_size(one, others, programs, near) for one in others), default=0),
         support=supports[best],
     )
+
+
+def group_size(place: int, among: Sequence[int], programs: Sequence[Outcomes], near: Sequence[bool]) -> int:
+    """How many of them, this one included, behave as this one does."""
+    return sum(one == place or behaves_alike(programs[place], programs[one], near) for one in among)
 
 
 ALIKE = 3
@@ -118,8 +127,10 @@ Where the goal states no example, nothing sorts wrong programs out before they a
 """
 NEARLY_ALL = 0.995
 """The mean agreement that is believed when all are drawn: a stray program no longer speaks against the others."""
-MAJORITY = 0.8
-"""The share that must behave alike then, where no example sorts wrong programs out before."""
+MAJORITY = 0.5
+TIMES_THE_NEXT = 4
+"""The share that must behave alike then, where no example sorts wrong programs out before, and how many times the next
+group it must be: errors differ from each other, a goal that can be understood in two ways gives two large groups."""
 
 
 def is_believed(choice: ProgramChoice, drawn: int, has_examples: bool) -> bool:
@@ -128,7 +139,9 @@ def is_believed(choice: ProgramChoice, drawn: int, has_examples: bool) -> bool:
         return False
     if drawn < MOST_DRAWS:
         return choice.support >= 1
-    return choice.support >= NEARLY_ALL if has_examples else choice.alike >= MAJORITY * choice.peers
+    if has_examples:
+        return choice.support >= NEARLY_ALL
+    return choice.alike >= max(MAJORITY * choice.peers, TIMES_THE_NEXT * choice.rivals)
 
 
 def believed_votes(programs: Sequence[Outcomes], chosen: Outcomes) -> list[int]:
