@@ -35,6 +35,7 @@ from septet.domain.plans import Refusal
 from septet.domain.runs import RunResult
 from septet.errors import BadConfig, SeptetError
 from septet.team.context import Context
+from septet.tools.arguments import ObjectSchema, decode_arguments
 from septet.workspace.changes import wishes
 
 GROUPS = ("septet.tools", "septet.actions")
@@ -103,13 +104,6 @@ class ToolResult(Value):
     shown: tuple[str, ...] = ()
     failed: bool = False
     ready: bool = False
-
-
-class ObjectSchema(Value):
-    """What JSON schemas of arguments have in common."""
-
-    properties: Mapping[str, object] = {}
-    required: tuple[str, ...] = ()
 
 
 Outcome = str | ToolResult | Refusal
@@ -221,7 +215,8 @@ def form_of_class(made: type[ToolClass]) -> tuple[Mapping[str, object], Callable
         return named, made.model_validate_json
     if not (is_dataclass(made) or issubclass(made, msgspec.Struct)):
         raise BadConfig(f"the tool '{made.__name__}' has no fields", "put @dataclass on the class")
-    return schema_of(made), partial(msgspec.json.decode, type=made, strict=False)
+    schema = schema_of(made)
+    return schema, partial(decode_arguments, form=made, schema=schema)
 
 
 def shorten_fault(error: Exception) -> str:
@@ -246,7 +241,7 @@ def tool_of_function(
 
     async def call(context: ToolContext, arguments: str) -> Outcome:
         try:
-            given = msgspec.json.decode(arguments or "{}", type=form, strict=False)
+            given = decode_arguments(arguments, form, schema)
         except (msgspec.MsgspecError, RecursionError) as error:
             return misfit(name, str(error), schema)
         first = context.project if is_action else context
