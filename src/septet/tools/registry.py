@@ -126,6 +126,8 @@ class Tool:
     """Whether the tool must change files: a call that changes none has failed."""
     asks: bool = False
     """Its answer is what the person says; the tool itself answers where nobody may be asked."""
+    needs_edits: bool = False
+    """Whether it is about all edits of the same answer: it does nothing where one of them was refused."""
     keeps_output: bool = False
     """Whether files that its programs change, when they end well, become part of the work."""
     roles: tuple[str, ...] = ()
