@@ -12,6 +12,7 @@ from septet.team.agreement import (
     agreed_examples,
     believed_votes,
     choose,
+    disputed_call,
     is_plain,
     rival_question,
     undisputed,
@@ -30,6 +31,33 @@ def test_what_the_goal_states_comes_before_what_most_programs_do() -> None:
     choice = choose([common, common, common, right], NEAR)
     assert choice is not None
     assert (choice.place, choice.met, choice.peers, choice.alike) == (3, True, 1, 1)
+
+
+def test_without_examples_the_largest_group_comes_before_the_one_in_the_middle() -> None:
+    near = [True] * 4
+    group, one = outcomes("v:1", "v:1", "v:1", "v:0"), outcomes("v:0", "v:0", "v:1", "v:1")
+    other, middle = outcomes("v:0", "v:1", "v:0", "v:1"), outcomes("v:0", "v:1", "v:1", "v:0")
+    programs = [group, group, group, one, one, other, other, middle]
+    by_support, by_group = choose(programs, near), choose(programs, near, by_group=True)
+    assert by_support is not None
+    assert by_group is not None
+    assert (by_support.place, by_group.place) == (7, 0)
+    assert (by_group.alike, by_group.rivals) == (3, 2)
+
+
+def test_the_simplest_call_on_which_the_strongest_rival_differs_is_the_one_in_dispute() -> None:
+    calls, near = ["f([1, 2])", "f([1])", "f()", "f(2)"], [True, True, False, True]
+    mine, rival, stray = (
+        outcomes("v:1", "v:1", "v:1", "v:1"),
+        outcomes("v:2", "v:2", "v:2", "e:ValueError"),
+        outcomes("v:3", "v:1", "v:1", "v:3"),
+    )
+    programs = [mine, mine, mine, rival, rival, stray]
+    choice = choose(programs, near, by_group=True)
+    assert choice is not None
+    assert disputed_call(calls, programs, choice, near) == "f([1])"
+    assert disputed_call(calls, programs, choice, [True, False, False, True]) == "f([1, 2])"
+    assert disputed_call(calls, programs[:3], choice, near) == ""
 
 
 def test_among_programs_that_meet_the_examples_the_one_most_others_agree_with_is_taken() -> None:

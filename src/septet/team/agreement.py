@@ -86,8 +86,14 @@ def behaves_alike(one: Outcomes, other: Outcomes, near: Sequence[bool]) -> bool:
     return bool(telling) and all(a == b for a, b in telling)
 
 
-def choose(programs: Sequence[Outcomes], near: Sequence[bool]) -> ProgramChoice | None:
-    """Choose the program that meets the most examples and, of those, agrees best with the others."""
+def choose(
+    programs: Sequence[Outcomes], near: Sequence[bool], *, by_group: bool = False
+) -> ProgramChoice | None:
+    """Choose, of the programs that meet the most examples, the one that agrees best with the others.
+
+    `by_group`: one of the largest group that behaves alike. Where no example sorts wrong programs out, one in the
+    middle agrees with many of them on most calls, and with none on all.
+    """
     if not programs:
         return None
     most = max(one.met for one in programs)
@@ -100,7 +106,8 @@ def choose(programs: Sequence[Outcomes], near: Sequence[bool]) -> ProgramChoice 
         return round(sum(shares) / max(1, len(others)), 9)
 
     supports = {place: support(place) for place in rivals}
-    best = max(rivals, key=lambda place: (supports[place], sum(programs[place].votes), -place))
+    groups = {place: group_size(place, rivals, programs, near) if by_group else 0 for place in rivals}
+    best = max(rivals, key=lambda place: (groups[place], supports[place], sum(programs[place].votes), -place))
     chosen = programs[best]
     others = [one for one in rivals if one != best and not behaves_alike(chosen, programs[one], near)]
     return ProgramChoice(
@@ -186,14 +193,39 @@ def is_plain_value(value: object) -> bool:
 def rival_question(
     calls: Sequence[str], programs: Sequence[Outcomes], choice: ProgramChoice, near: Sequence[bool]
 ) -> str:
-    """Describe the first call for which the chosen program and its strongest rival return different values."""
+    """Describe a call for which the chosen program and its strongest rival return different values."""
+    rival = strongest_rival(programs, choice, near)
+    call = simplest_dispute(calls, programs[choice.place], rival, [True] * len(calls)) if rival else ""
+    if rival is None or not call:
+        return ""
+    place = calls.index(call)
+    values = (
+        one.probes[place].removeprefix("v:")[:MAX_OUTCOME_LENGTH] for one in (programs[choice.place], rival)
+    )
+    return "{} gives {} here and {} elsewhere".format(call, *values)
+
+
+def disputed_call(
+    calls: Sequence[str], programs: Sequence[Outcomes], choice: ProgramChoice, near: Sequence[bool]
+) -> str:
+    """The simplest near call for which the chosen program and its strongest rival return different values."""
+    rival = strongest_rival(programs, choice, near)
+    return simplest_dispute(calls, programs[choice.place], rival, near) if rival else ""
+
+
+def strongest_rival(
+    programs: Sequence[Outcomes], choice: ProgramChoice, near: Sequence[bool]
+) -> Outcomes | None:
+    """One of the largest group that meets as many examples as the chosen program, and behaves otherwise."""
     mine = programs[choice.place]
     others = [one for one in programs if one.met == mine.met and not behaves_alike(mine, one, near)]
-    if not others:
-        return ""
-    rival = max(others, key=lambda one: sum(behaves_alike(one, other, near) for other in others))
-    for call, here, there in zip(calls, mine.probes, rival.probes, strict=True):
-        if here != there and is_value(here) and is_value(there):
-            values = (one.removeprefix("v:")[:MAX_OUTCOME_LENGTH] for one in (here, there))
-            return "{} gives {} here and {} elsewhere".format(call, *values)
-    return ""
+    return max(others, key=lambda one: sum(behaves_alike(one, other, near) for other in others), default=None)
+
+
+def simplest_dispute(calls: Sequence[str], one: Outcomes, other: Outcomes, near: Sequence[bool]) -> str:
+    found = [
+        call
+        for call, here, there, close in zip(calls, one.probes, other.probes, near, strict=True)
+        if close and here != there and is_value(here) and is_value(there)
+    ]
+    return min(found, key=len, default="")
