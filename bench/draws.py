@@ -32,7 +32,7 @@ from septet.settings.home import find_home
 from septet.team.agreement import Outcomes, ProgramChoice, choose, is_believed
 from septet.team.goal_examples import example_of, seen_as_stated, stated_examples, wanted_names
 from septet.team.sorting import read_reply
-from septet.ways.iterate.best_of_n import DRAWS_AT_ONCE, MOST_VOTES
+from septet.ways.iterate.candidate_pool import DRAWS_AT_ONCE, MOST_VOTES
 from septet.wiring.sandbox import open_job_runner
 
 T = TypeVar("T", bound=Value)

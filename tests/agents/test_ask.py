@@ -43,7 +43,7 @@ class Rendezvous:
 async def asked(model: Rendezvous, bus: MemoryBus, tokens: int | None = None) -> list[str]:
     askers = [Asker(member=CODER), Asker(member=replace(CODER, temperature=0.8))]
     with anyio.fail_after(120):
-        said = await ask_together(askers, model, bus, State(chat="c", budget=Budget(tokens=tokens)), MESSAGES)
+        said = await ask_together(askers, MESSAGES, model, bus, State(chat="c", budget=Budget(tokens=tokens)))
     return [one.answer.text for one in said]
 
 

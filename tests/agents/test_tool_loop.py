@@ -106,6 +106,8 @@ def toolbox() -> dict[str, Tool]:
     made.append(dataclasses.replace(tool_of_function(build), name="try_it"))
     made.append(dataclasses.replace(tool_of_function(ask), asks=True))
     made.append(dataclasses.replace(tool_of_function(look), name="once", repeatable=False))
+    made.append(dataclasses.replace(tool_of_function(write), name="change", edits=True))
+    made.append(dataclasses.replace(tool_of_function(finish), name="check", needs_edits=True))
     return {one.name: one for one in made}
 
 
@@ -232,6 +234,22 @@ async def test_the_member_is_told_what_its_calls_gave_under_their_ids(tmp_path: 
     assert results[1].text == f"there is no tool 'nothing'; the tools are {', '.join(toolbox())}"
     assert results[2].text.startswith("look cannot be called like that: ")
     assert [one.failed for one in played.results] == [False, True, True]
+
+
+async def test_edits_of_which_one_was_refused_are_neither_checked_nor_handed_in(tmp_path: Path) -> None:
+    change, wrong = ("change", '{"path": "a.py", "text": "x = 1\\n"}'), ("change", '{"path": "b.py"}')
+    played = Played(
+        tmp_path,
+        says("", wrong, change, ("look", "{}"), ("check", "{}")),
+        says("", ("check", "{}")),
+    )
+    assert await played.play() == ended(HANDED_IN)
+    assert [one.failed for one in played.results] == [True, False, False, True, False]
+    assert (
+        played.results[3].text
+        == "check was not carried out, for change before it was refused: mend that first"
+    )
+    assert (tmp_path / "a.py").exists(), "what was not refused is done"
 
 
 async def test_what_a_tool_made_is_kept_if_it_keeps_files_and_did_not_fail(tmp_path: Path) -> None:

@@ -17,6 +17,16 @@ def test_what_a_program_can_do_without_is_not_wanted() -> None:
     assert third_party_imports({"a.py": source}) == ("curious", "emoji", "pygame", "yaml")
 
 
+def test_what_replaces_an_import_that_is_there_is_not_wanted() -> None:
+    source = (
+        "try:\n    from functools import lru_cache\nexcept ImportError:\n    from backports.x import lru_cache\n"
+        "try:\n    import tomllib, ujson\nexcept ImportError:\n    import tomli\n    raise\n"
+        "try:\n    import json\nfinally:\n    import emoji\n"
+        "if TYPE_CHECKING:\n    import numpy\nelse:\n    import yaml\n"
+    )
+    assert third_party_imports({"a.py": source}) == ("emoji", "tomli", "ujson", "yaml")
+
+
 def test_only_foreign_top_level_names_are_found() -> None:
     sources = {
         "main.py": "import os, sys, numpy.linalg as la\nfrom helpers import x\nfrom package.deep import y\n",

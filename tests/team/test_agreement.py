@@ -12,8 +12,10 @@ from septet.team.agreement import (
     agreed_examples,
     believed_votes,
     choose,
+    disputed_call,
     is_plain,
     rival_question,
+    undisputed,
 )
 
 NEAR = [True, True, False]
@@ -31,12 +33,39 @@ def test_what_the_goal_states_comes_before_what_most_programs_do() -> None:
     assert (choice.place, choice.met, choice.peers, choice.alike) == (3, True, 1, 1)
 
 
+def test_without_examples_the_largest_group_comes_before_the_one_in_the_middle() -> None:
+    near = [True] * 4
+    group, one = outcomes("v:1", "v:1", "v:1", "v:0"), outcomes("v:0", "v:0", "v:1", "v:1")
+    other, middle = outcomes("v:0", "v:1", "v:0", "v:1"), outcomes("v:0", "v:1", "v:1", "v:0")
+    programs = [group, group, group, one, one, other, other, middle]
+    by_support, by_group = choose(programs, near), choose(programs, near, by_group=True)
+    assert by_support is not None
+    assert by_group is not None
+    assert (by_support.place, by_group.place) == (7, 0)
+    assert (by_group.alike, by_group.rivals) == (3, 2)
+
+
+def test_the_simplest_call_on_which_the_strongest_rival_differs_is_the_one_in_dispute() -> None:
+    calls, near = ["f([1, 2])", "f([1])", "f()", "f(2)"], [True, True, False, True]
+    mine, rival, stray = (
+        outcomes("v:1", "v:1", "v:1", "v:1"),
+        outcomes("v:2", "v:2", "v:2", "e:ValueError"),
+        outcomes("v:3", "v:1", "v:1", "v:3"),
+    )
+    programs = [mine, mine, mine, rival, rival, stray]
+    choice = choose(programs, near, by_group=True)
+    assert choice is not None
+    assert disputed_call(calls, programs, choice, near) == "f([1])"
+    assert disputed_call(calls, programs, choice, [True, False, False, True]) == "f([1, 2])"
+    assert disputed_call(calls, programs[:3], choice, near) == ""
+
+
 def test_among_programs_that_meet_the_examples_the_one_most_others_agree_with_is_taken() -> None:
     odd = outcomes("v:1", "v:9", "v:1", checks=[True])
     usual = outcomes("v:1", "v:2", "v:1", checks=[True])
     choice = choose([odd, usual, usual], NEAR)
     assert choice is not None
-    assert (choice.place, choice.alike, choice.peers) == (1, 2, 3)
+    assert (choice.place, choice.alike, choice.peers, choice.rivals) == (1, 2, 3, 1)
 
 
 def test_invented_examples_rank_equals_and_veto_nothing() -> None:
@@ -63,6 +92,18 @@ def test_a_far_input_alone_does_not_part_programs() -> None:
     assert choice is not None
     assert choice.alike == 2
     assert choice.support < 1
+
+
+def test_what_a_working_program_refuses_is_no_question() -> None:
+    lenient, strict = outcomes("v:1", "v:''", "v:0"), outcomes("v:1", "e:ValueError", "e:TypeError")
+    assert undisputed([lenient, strict], NEAR) == [True, True, True], (
+        "one of two near values is not most of them"
+    )
+    near = [True] * 3
+    strict = outcomes("v:1", "v:2", "e:ValueError")
+    assert undisputed([lenient, lenient, strict], near) == [True, True, False]
+    assert undisputed([lenient, outcomes("v:1", "v:2", "e:IndexError")], near) == [True, True, True]
+    assert undisputed([lenient, outcomes("e:TypeError", "e:TypeError", "e:TypeError")], near) == [True] * 3
 
 
 def test_votes_are_believed_when_half_of_the_equals_meet_them() -> None:
@@ -96,6 +137,8 @@ def test_any_outcomes_give_a_choice_that_does_not_depend_on_chance(told: list[tu
     assert first is not None
     assert first == choose(programs, NEAR)
     assert 1 <= first.alike <= first.peers
+    assert first.rivals <= first.peers - first.alike
+    assert (first.rivals == 0) is (first.alike == first.peers)
 
 
 def test_examples_that_all_agree_on_are_near_plain_and_different() -> None:

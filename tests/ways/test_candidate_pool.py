@@ -154,17 +154,103 @@ async def test_without_a_stated_example_four_that_behave_alike_are_enough(tmp_pa
     assert coder.model.draws == [1, 3, 1, 1]
 
 
-@pytest.mark.parametrize(("strays", "believed"), [(3, True), (4, False)])
-async def test_without_a_stated_example_four_of_five_are_enough_when_all_are_drawn(
-    tmp_path: Path, strays: int, believed: bool
+OTHERS = [f"def double(n):\n    return 2 * n + {more}\n" for more in (1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("strays", "believed"),
+    [
+        ([WRONG] * 3, True),
+        ([WRONG] * 4, False),
+        ([*OTHERS, *OTHERS], True),
+        ([*OTHERS, *OTHERS, WRONG], False),
+    ],
+)
+async def test_without_a_stated_example_half_are_enough_if_no_large_group_behaves_otherwise(
+    tmp_path: Path, strays: list[str], believed: bool
 ) -> None:
-    coder = Coder(tmp_path, [RIGHT, *[WRONG] * strays, *[RIGHT, SUM] * 8], candidates=16)
+    coder = Coder(tmp_path, [RIGHT, *strays, *[RIGHT, SUM] * 8], candidates=16)
     goal = "Write a function double(n) that doubles a number."
     version = (await coder.turn(began("double(1) == 2", goal=goal)))[-1]
     assert isinstance(version, VersionWritten)
     assert version.confirmation is not None
     assert (version.confirmation.verdict == "agreed") is believed
     assert (await coder.files(version))["double.py"] == RIGHT
+
+
+DOUBLING = "Write a function double(n) that doubles a number."
+GROUPS = [*[f"{RIGHT}assert double(4) == 8\n", f"{BY_CHANCE}assert double(4) == 7\n"] * 6, SUM, *OTHERS[:3]]
+"""Sixteen programs: seven are right, six are wrong alike."""
+
+
+def opinions(value: str, count: int = 8) -> list[str]:
+    return [f"```python\nassert double(1) == {value}\n```"] * count
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict", "chosen", "asked"),
+    [
+        (opinions("2"), "agreed", RIGHT, 1),
+        ([*opinions("2", 6), "assert double(1) == 5", "I do not know"], "agreed", RIGHT, 1),
+        (opinions("4"), "contradicted", RIGHT, 1),
+        ([*opinions("2", 5), *opinions("4", 3), *opinions("7", 8)], "contradicted", RIGHT, 3),
+        (["no idea"] * 24, "contradicted", RIGHT, 3),
+    ],
+)
+async def test_what_the_model_wants_of_a_call_decides_between_groups_if_it_wants_what_the_largest_gives(
+    tmp_path: Path, said: list[str], verdict: str, chosen: str, asked: int
+) -> None:
+    coder = Coder(tmp_path, [*GROUPS, *said], candidates=16, together=True)
+    version = (await coder.turn(began("double(5) == 10", goal=DOUBLING)))[-1]
+    assert isinstance(version, VersionWritten)
+    assert version.confirmation is not None
+    assert version.confirmation.verdict == verdict
+    assert (await coder.files(version))["double.py"] == chosen
+    assert coder.model.draws == [1, 3, 4, 4, 4, *[4, 4] * asked]
+
+
+async def test_opinions_of_before_a_crash_count_and_a_later_round_asks_nothing(tmp_path: Path) -> None:
+    coder = Coder(tmp_path, [*GROUPS, *opinions("4")], candidates=16, together=True)
+    state = began("double(5) == 10", goal=DOUBLING)
+    assert state.plan.current is not None
+    first = await coder.turn(state)
+    assert coder.model.draws == [1, 3, 4, 4, 4, 4, 4]
+    assert set(coder.model.temperatures[-2:]) == {0.8}
+    bought = [one for one in first if isinstance(one, ModelAnswered)]
+    again = Coder(tmp_path / "again", [], candidates=16, together=True)
+    resumed = (await again.turn(told(bought, state.plan.current, DOUBLING)))[-1]
+    later = (await coder.turn(told([*first, TurnOpened(speaker="coder")], state.plan.current, DOUBLING)))[-1]
+    assert (again.model.draws, len(coder.model.draws)) == ([], 7)
+    for version in (resumed, later):
+        assert isinstance(version, VersionWritten)
+        assert version.confirmation is not None
+        assert version.confirmation.verdict == "contradicted"
+
+
+async def test_where_the_goal_states_an_example_or_not_all_are_drawn_nobody_is_asked_for_opinions(
+    tmp_path: Path,
+) -> None:
+    stated = Coder(tmp_path / "stated", [*GROUPS, *opinions("2")], candidates=16, together=True)
+    await stated.turn(began())
+    few = Coder(tmp_path / "few", [RIGHT, BY_CHANCE] * 8, candidates=8, together=True)
+    await few.turn(began("double(5) == 10", goal=DOUBLING))
+    assert (sum(stated.model.draws), sum(few.model.draws)) == (16, 8)
+
+
+STRICT = "def double(n):\n    if n < 0:\n        raise ValueError(n)\n    return 2 * n\n"
+
+
+async def test_an_input_that_some_refuse_parts_nobody_where_the_goal_states_no_example(
+    tmp_path: Path,
+) -> None:
+    coder = Coder(tmp_path, [RIGHT, STRICT, SUM, STRICT], candidates=4)
+    goal = "Write a function double(n) that doubles a number."
+    decision, version = (await coder.turn(began("double(1) == 2", goal=goal)))[-2:]
+    assert isinstance(version, VersionWritten)
+    assert version.confirmation is not None
+    assert version.confirmation.verdict == "agreed"
+    assert isinstance(decision, DecisionRecorded)
+    assert "4 of 4 behave alike" in decision.why
 
 
 async def test_seven_are_too_few(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ from septet.domain.runs import (
 )
 from septet.domain.state import State
 from septet.ports import Blobs, Bus, Packages, Sandbox
-from septet.team.acceptance import example_driver
+from septet.team.acceptance import OUTCOME_MARK, example_driver
 from septet.team.baseline import (
     asked_tests,
     tests_command,
@@ -445,7 +445,10 @@ def shell_free_command(command: str) -> tuple[str, ...]:
 
 
 async def forward(receive: MemoryObjectReceiveStream[bytes], bus: Bus, chat: str, speaker: str) -> None:
+    """Publish output as it comes, but for the line in which an example's result is passed to what compares it."""
     async with receive:
         async for chunk in receive:
-            message = ENCODER.encode(Live(speaker=speaker, output=chunk.decode(errors="replace")))
-            await bus.publish(live_topic(chat), message, speaker)
+            if output := chunk.decode(errors="replace").partition(OUTCOME_MARK)[0]:
+                await bus.publish(
+                    live_topic(chat), ENCODER.encode(Live(speaker=speaker, output=output)), speaker
+                )

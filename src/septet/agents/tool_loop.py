@@ -47,7 +47,7 @@ async def answer_call(
 ) -> State:
     """Run the tool and record its answer."""
     context = await call_context(state, record, run_context, call)
-    said = await use_tool(call, tools, context, interrupted)
+    said = refused_edit(state, call, tools) or await use_tool(call, tools, context, interrupted)
     answer = await tool_answer(state, said, context, run_context)
     if context.made and tools[call.name].keeps_output and not answer.failed:
         made = await changes_to_keep(state, context.made, run_context)
@@ -74,6 +74,25 @@ async def use_tool(call: ToolCalled, tools: Toolbox, context: CallContext, inter
     if interrupted and not tools[call.name].repeatable:
         return Refusal(reason=f"{call.name} was interrupted; whether it took effect is not known")
     return await tools[call.name].use(context, call.arguments)
+
+
+def refused_edit(state: State, call: ToolCalled, tools: Toolbox) -> Refusal | None:
+    """Why a call that is about all edits of its answer is not carried out: half of them would only mislead."""
+    if call.name not in tools or not tools[call.name].needs_edits:
+        return None
+    answer = call.id.rpartition(".")[0]
+    together = (
+        [one for one in state.floor.turn.calls if one.id.rpartition(".")[0] == answer]
+        if state.floor.turn
+        else []
+    )
+    for one in together:
+        result = state.talk.tool_results.get(one.id)
+        if result is not None and result.failed and one.name in tools and tools[one.name].edits:
+            return Refusal(
+                reason=f"{call.name} was not carried out, for {one.name} before it was refused: mend that first"
+            )
+    return None
 
 
 def unknown_tool(name: str, names: Collection[str]) -> Refusal | None:

@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.machinery import PathFinder
@@ -120,7 +120,7 @@ def third_party_imports(sources: Mapping[str, str], present: Iterable[str] = ())
     """
     own = {part for path in sources for part in _module_names(path)}
     known = own | set(present) | sys.stdlib_module_names | {"__main__"}
-    return tuple(sorted({name for text in sources.values() for name in _imports_of(text)} - known))
+    return tuple(sorted({name for text in sources.values() for name in _imports_of(text, known)} - known))
 
 
 def _module_names(path: str) -> Iterable[str]:
@@ -129,7 +129,7 @@ def _module_names(path: str) -> Iterable[str]:
     return (part for part in parts if part.isidentifier())
 
 
-def _imports_of(text: str) -> Iterable[str]:
+def _imports_of(text: str, known: Set[str]) -> Iterable[str]:
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
@@ -137,23 +137,51 @@ def _imports_of(text: str) -> Iterable[str]:
     nodes: list[ast.AST] = [tree]
     while nodes:
         node = nodes.pop()
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.partition(".")[0]
-        elif isinstance(node, ast.Try) and any(map(_goes_on_without, node.handlers)):
-            nodes += [*node.handlers, *node.orelse, *node.finalbody]
-            continue
-        nodes += ast.iter_child_nodes(node)
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from _imported(node)
+        elif isinstance(node, ast.Try):
+            nodes += _needed_parts(node, known)
+        elif isinstance(node, ast.If) and ast.unparse(node.test) in _TYPES_ONLY:
+            nodes += node.orelse
+        else:
+            nodes += ast.iter_child_nodes(node)
 
 
-def _goes_on_without(handler: ast.ExceptHandler) -> bool:
-    """Whether a program does without a module that is missing: it catches that, and neither ends nor raises."""
+_TYPES_ONLY = ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name.partition(".")[0] for alias in node.names]
+    return [node.module.partition(".")[0]] if node.module and not node.level else []
+
+
+def _needed_parts(node: ast.Try, known: Set[str]) -> list[ast.stmt | ast.ExceptHandler]:
+    """What of a `try` needs its imports: of an import and what replaces it one is enough."""
+    rest = [*node.orelse, *node.finalbody]
+    handlers = [one for one in node.handlers if _catches_missing(one)]
+    tried = {
+        name for one in node.body if isinstance(one, ast.Import | ast.ImportFrom) for name in _imported(one)
+    }
+    if handlers and tried and tried <= known:
+        return [*node.body, *rest]
+    if any(map(_goes_on, handlers)):
+        return [*node.handlers, *rest]
+    return [*node.body, *node.handlers, *rest]
+
+
+def _catches_missing(handler: ast.ExceptHandler) -> bool:
     caught = ast.unparse(handler.type) if handler.type else ""
+    return "ImportError" in caught or "ModuleNotFoundError" in caught
+
+
+def _goes_on(handler: ast.ExceptHandler) -> bool:
+    """Whether a program does without a module that is missing: it neither ends nor raises."""
     inner = [node for one in handler.body for node in ast.walk(one)]
     called = [ast.unparse(node.func) for node in inner if isinstance(node, ast.Call)]
-    ends = any(isinstance(node, ast.Raise) for node in inner) or any(name.endswith("exit") for name in called)
-    return not ends and ("ImportError" in caught or "ModuleNotFoundError" in caught)
+    return not (
+        any(isinstance(node, ast.Raise) for node in inner) or any(one.endswith("exit") for one in called)
+    )
 
 
 _INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")

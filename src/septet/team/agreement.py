@@ -43,12 +43,30 @@ class ProgramChoice(Value):
     """How many programs meet as many examples, this one included: those that were compared."""
     alike: int
     """How many of these, this one included, behave the same on every near probe."""
+    rivals: int
+    """How many of the others behave the same as each other: the largest group that behaves otherwise."""
     support: float
     """The mean agreement with the others over all probes: 0 to 1."""
 
 
+REFUSALS = ("e:ValueError", "e:TypeError")
+"""How a program says that an input is none for it."""
+
+
 def is_value(outcome: str) -> bool:
     return outcome.startswith("v:")
+
+
+def undisputed(programs: Sequence[Outcomes], near: Sequence[bool]) -> list[bool]:
+    """Which probes no program refuses that gives values elsewhere: whether the others are asked for, nobody said.
+
+    Of `to_roman(0)` a goal without examples says nothing. A program that fails everywhere refuses nothing.
+    """
+    closest = [place for place, close in enumerate(near) if close]
+    working = [
+        one for one in programs if 2 * sum(is_value(one.probes[place]) for place in closest) > len(closest)
+    ]
+    return [all(one.probes[place] not in REFUSALS for one in working) for place in range(len(near))]
 
 
 def agreement(one: Outcomes, other: Outcomes, weights: Sequence[float]) -> float:
@@ -68,8 +86,14 @@ def behaves_alike(one: Outcomes, other: Outcomes, near: Sequence[bool]) -> bool:
     return bool(telling) and all(a == b for a, b in telling)
 
 
-def choose(programs: Sequence[Outcomes], near: Sequence[bool]) -> ProgramChoice | None:
-    """Choose the program that meets the most examples and, of those, agrees best with the others."""
+def choose(
+    programs: Sequence[Outcomes], near: Sequence[bool], *, by_group: bool = False
+) -> ProgramChoice | None:
+    """Choose, of the programs that meet the most examples, the one that agrees best with the others.
+
+    `by_group`: one of the largest group that behaves alike. Where no example sorts wrong programs out, one in the
+    middle agrees with many of them on most calls, and with none on all.
+    """
     if not programs:
         return None
     most = max(one.met for one in programs)
@@ -82,15 +106,23 @@ def choose(programs: Sequence[Outcomes], near: Sequence[bool]) -> ProgramChoice 
         return round(sum(shares) / max(1, len(others)), 9)
 
     supports = {place: support(place) for place in rivals}
-    best = max(rivals, key=lambda place: (supports[place], sum(programs[place].votes), -place))
+    groups = {place: group_size(place, rivals, programs, near) if by_group else 0 for place in rivals}
+    best = max(rivals, key=lambda place: (groups[place], supports[place], sum(programs[place].votes), -place))
     chosen = programs[best]
+    others = [one for one in rivals if one != best and not behaves_alike(chosen, programs[one], near)]
     return ProgramChoice(
         place=best,
         met=all(chosen.checks),
         peers=len(rivals),
-        alike=sum(one == best or behaves_alike(chosen, programs[one], near) for one in rivals),
+        alike=len(rivals) - len(others),
+        rivals=max((group_size(one, others, programs, near) for one in others), default=0),
         support=supports[best],
     )
+
+
+def group_size(place: int, among: Sequence[int], programs: Sequence[Outcomes], near: Sequence[bool]) -> int:
+    """How many of them, this one included, behave as this one does."""
+    return sum(one == place or behaves_alike(programs[place], programs[one], near) for one in among)
 
 
 ALIKE = 3
@@ -102,8 +134,10 @@ Where the goal states no example, nothing sorts wrong programs out before they a
 """
 NEARLY_ALL = 0.995
 """The mean agreement that is believed when all are drawn: a stray program no longer speaks against the others."""
-MAJORITY = 0.8
-"""The share that must behave alike then, where no example sorts wrong programs out before."""
+MAJORITY = 0.5
+TIMES_THE_NEXT = 4
+"""The share that must behave alike then, where no example sorts wrong programs out before, and how many times the next
+group it must be: errors differ from each other, a goal that can be understood in two ways gives two large groups."""
 
 
 def is_believed(choice: ProgramChoice, drawn: int, has_examples: bool) -> bool:
@@ -112,7 +146,9 @@ def is_believed(choice: ProgramChoice, drawn: int, has_examples: bool) -> bool:
         return False
     if drawn < MOST_DRAWS:
         return choice.support >= 1
-    return choice.support >= NEARLY_ALL if has_examples else choice.alike >= MAJORITY * choice.peers
+    if has_examples:
+        return choice.support >= NEARLY_ALL
+    return choice.alike >= max(MAJORITY * choice.peers, TIMES_THE_NEXT * choice.rivals)
 
 
 def believed_votes(programs: Sequence[Outcomes], chosen: Outcomes) -> list[int]:
@@ -157,14 +193,39 @@ def is_plain_value(value: object) -> bool:
 def rival_question(
     calls: Sequence[str], programs: Sequence[Outcomes], choice: ProgramChoice, near: Sequence[bool]
 ) -> str:
-    """Describe the first call for which the chosen program and its strongest rival return different values."""
+    """Describe a call for which the chosen program and its strongest rival return different values."""
+    rival = strongest_rival(programs, choice, near)
+    call = simplest_dispute(calls, programs[choice.place], rival, [True] * len(calls)) if rival else ""
+    if rival is None or not call:
+        return ""
+    place = calls.index(call)
+    values = (
+        one.probes[place].removeprefix("v:")[:MAX_OUTCOME_LENGTH] for one in (programs[choice.place], rival)
+    )
+    return "{} gives {} here and {} elsewhere".format(call, *values)
+
+
+def disputed_call(
+    calls: Sequence[str], programs: Sequence[Outcomes], choice: ProgramChoice, near: Sequence[bool]
+) -> str:
+    """The simplest near call for which the chosen program and its strongest rival return different values."""
+    rival = strongest_rival(programs, choice, near)
+    return simplest_dispute(calls, programs[choice.place], rival, near) if rival else ""
+
+
+def strongest_rival(
+    programs: Sequence[Outcomes], choice: ProgramChoice, near: Sequence[bool]
+) -> Outcomes | None:
+    """One of the largest group that meets as many examples as the chosen program, and behaves otherwise."""
     mine = programs[choice.place]
     others = [one for one in programs if one.met == mine.met and not behaves_alike(mine, one, near)]
-    if not others:
-        return ""
-    rival = max(others, key=lambda one: sum(behaves_alike(one, other, near) for other in others))
-    for call, here, there in zip(calls, mine.probes, rival.probes, strict=True):
-        if here != there and is_value(here) and is_value(there):
-            values = (one.removeprefix("v:")[:MAX_OUTCOME_LENGTH] for one in (here, there))
-            return "{} gives {} here and {} elsewhere".format(call, *values)
-    return ""
+    return max(others, key=lambda one: sum(behaves_alike(one, other, near) for other in others), default=None)
+
+
+def simplest_dispute(calls: Sequence[str], one: Outcomes, other: Outcomes, near: Sequence[bool]) -> str:
+    found = [
+        call
+        for call, here, there, close in zip(calls, one.probes, other.probes, near, strict=True)
+        if close and here != there and is_value(here) and is_value(there)
+    ]
+    return min(found, key=len, default="")

@@ -35,6 +35,7 @@ from septet.domain.plans import Refusal
 from septet.domain.runs import RunResult
 from septet.errors import BadConfig, SeptetError
 from septet.team.context import Context
+from septet.tools.arguments import ObjectSchema, decode_arguments
 from septet.workspace.changes import wishes
 
 GROUPS = ("septet.tools", "septet.actions")
@@ -105,13 +106,6 @@ class ToolResult(Value):
     ready: bool = False
 
 
-class ObjectSchema(Value):
-    """What JSON schemas of arguments have in common."""
-
-    properties: Mapping[str, object] = {}
-    required: tuple[str, ...] = ()
-
-
 Outcome = str | ToolResult | Refusal
 """The tool's answer to the model, or the reason why it did nothing."""
 Use = Callable[[ToolContext, str], Awaitable[Outcome]]
@@ -132,6 +126,8 @@ class Tool:
     """Whether the tool must change files: a call that changes none has failed."""
     asks: bool = False
     """Its answer is what the person says; the tool itself answers where nobody may be asked."""
+    needs_edits: bool = False
+    """Whether it is about all edits of the same answer: it does nothing where one of them was refused."""
     keeps_output: bool = False
     """Whether files that its programs change, when they end well, become part of the work."""
     roles: tuple[str, ...] = ()
@@ -221,7 +217,8 @@ def form_of_class(made: type[ToolClass]) -> tuple[Mapping[str, object], Callable
         return named, made.model_validate_json
     if not (is_dataclass(made) or issubclass(made, msgspec.Struct)):
         raise BadConfig(f"the tool '{made.__name__}' has no fields", "put @dataclass on the class")
-    return schema_of(made), partial(msgspec.json.decode, type=made, strict=False)
+    schema = schema_of(made)
+    return schema, partial(decode_arguments, form=made, schema=schema)
 
 
 def shorten_fault(error: Exception) -> str:
@@ -246,7 +243,7 @@ def tool_of_function(
 
     async def call(context: ToolContext, arguments: str) -> Outcome:
         try:
-            given = msgspec.json.decode(arguments or "{}", type=form, strict=False)
+            given = decode_arguments(arguments, form, schema)
         except (msgspec.MsgspecError, RecursionError) as error:
             return misfit(name, str(error), schema)
         first = context.project if is_action else context

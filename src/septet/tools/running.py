@@ -79,7 +79,8 @@ def ask(
 
 
 def running_tools() -> list[Tool]:
-    return [tool_of_function(run, roles=RUNNERS), tool_of_function(check, roles=RUNNERS)]
+    checking = replace(tool_of_function(check, roles=RUNNERS), needs_edits=True)
+    return [tool_of_function(run, roles=RUNNERS), checking]
 
 
 def asking_tools() -> list[Tool]:

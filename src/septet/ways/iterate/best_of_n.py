@@ -1,6 +1,5 @@
 """Best of n for small models: programs drawn at once, kept over all rounds, and chosen by evidence."""
 
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from itertools import product
@@ -9,18 +8,13 @@ import anyio
 from msgspec.structs import replace
 
 from septet.agents.ask import request_of, send_request
-from septet.agents.inputs import Probe, probes, seeds_from_calls, seeds_from_signature
 from septet.agents.replies import misplaced_call
-from septet.agents.reply_files import keep_file, sources
-from septet.agents.trials import Questions
-from septet.common.text import pluralize
+from septet.agents.reply_files import sources
 from septet.common.values import Value
 from septet.domain.events import (
-    Confirmation,
     DecisionRecorded,
     Event,
     ModelAnswered,
-    PersonSpoke,
     ReplyRefused,
     VersionWritten,
 )
@@ -28,200 +22,21 @@ from septet.domain.files import FileRef, is_test, tree_of
 from septet.domain.messages import Message, Request
 from septet.domain.plans import Refusal
 from septet.domain.reduce import add_spending
-from septet.domain.replies import CodeFile
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.errors import SeptetError
 from septet.ports import Agent, Blobs, Bus, BusMessage, Model, Record
-from septet.team.agreement import (
-    ALIKE,
-    MOST_DRAWS,
-    Outcomes,
-    ProgramChoice,
-    agreed_examples,
-    believed_votes,
-    choose,
-    is_believed,
-    rival_question,
-)
 from septet.team.budgets import exceeded_budget, expected_spending, spent_before
 from septet.team.evidence import shortcomings
-from septet.team.goal_examples import StatedExample, example_of, seen_as_stated, stated_examples
-from septet.team.reviews import answers_to
-from septet.team.small_form import file_names, functions_of, wants_function
-from septet.team.sorting import REASONS, SortedReply, read_reply, test_module, test_statement
-from septet.ways.iterate.briefing import briefing
+from septet.team.small_form import wants_function
+from septet.ways.iterate.briefing import briefing, opinion_briefing
+from septet.ways.iterate.candidate_pool import DRAWS_AT_ONCE, OPINIONS, CandidatePool, Observe
 from septet.ways.iterate.replies import write_version
 
-MOST_VOTES = 40
-DRAWS_AT_ONCE = 4
-"""As many as a small model's server answers at the same time."""
 WIDE_FROM, WIDE = 12, 1.0
 """From this draw on the temperature is higher: what is still open needs other ideas."""
 MOST_PROGRAMS = 6
 """Of a turn, where each candidate is a whole program and is tried with all checks."""
-
-Observe = Callable[[State, Sequence[str], Questions], Awaitable[list[Outcomes]]]
-"""What each program did, tried side by side in a temporary workspace."""
-
-
-class CandidatePool:
-    """Every program that the coder has written in this chat, and what speaks for each."""
-
-    def __init__(self, state: State, member: RoleSpec, observe: Observe) -> None:
-        self._state = state
-        self._observe = observe
-        self._program, self._tests = file_names(state)
-        self._module = self._program.rsplit("/", 1)[-1].removesuffix(".py")
-        self._wanted = functions_of(state)
-        self._stated = tuple(stated_examples(state.goal))
-        self._readings: list[SortedReply] = []
-        self._outcomes: list[Outcomes] = []
-        self._questions = Questions()
-        self._probes: list[Probe] = []
-        self._choice: ProgramChoice | None = None
-        self._fresh = False
-        self.drawn = 0
-        self.draws_together = True
-        self._refused = "no candidate could be read"
-        self.count = 0
-        for answer in earlier_answers(state, member.name):
-            self._read(answer)
-
-    def next_draws(self, member: RoleSpec) -> int:
-        """Some at once, as long as no program is believed."""
-        left = min(member.candidates - self.count, MOST_DRAWS - self.drawn)
-        return 0 if self.is_believed else max(0, min(DRAWS_AT_ONCE - self.drawn % DRAWS_AT_ONCE, left))
-
-    @property
-    def is_believed(self) -> bool:
-        """Whether no more candidates are needed."""
-        return self._choice is not None and is_believed(self._choice, self.drawn, bool(self._stated))
-
-    async def add(self, said: Sequence[ModelAnswered], blobs: Blobs) -> None:
-        """Take answers in and choose anew among all."""
-        before = self.drawn
-        for one in said:
-            self._read(one)
-        self.count += self.drawn - before
-        if self._fresh:
-            await self._judge()
-
-    def _read(self, said: ModelAnswered) -> None:
-        for text in said.answer.texts:
-            self._read_text(text)
-
-    def _read_text(self, text: str) -> None:
-        self.drawn += 1
-        reading = read_reply(text, self._wanted, self._module)
-        if reading.cause:
-            self._refused = REASONS.get(reading.cause, f"{', '.join(self._wanted)} is not defined")
-            return
-        self._readings.append(reading)
-        self._fresh = True
-
-    async def _judge(self) -> None:
-        """Try all programs: the asserts of new ones are questions to the others too."""
-        self._fresh = False
-        votes = self._votes()
-        self._probes = self._probes or self._new_probes(votes)
-        calls = tuple(seen_as_stated(one.call, self._stated) for one in self._probes)
-        self._questions = Questions(checks=self._stated, votes=votes, calls=calls)
-        programs = list(dict.fromkeys(one.module for one in self._readings))
-        told = await self._observe(self._state, programs, self._questions)
-        by_program = dict(zip(programs, told, strict=True))
-        self._outcomes = [by_program[one.module] for one in self._readings]
-        self._choice = choose(self._outcomes, [one.near for one in self._probes])
-
-    def _votes(self) -> tuple[StatedExample, ...]:
-        """Examples that a model invented: the planner's guesses, and what candidates assert; the most common first."""
-        plan = self._state.plan.current
-        said = [*(plan.guesses if plan else ()), *(text for one in self._readings for text in one.asserts)]
-        known = {one.call for one in self._stated}
-        found = Counter(one for text in said if (one := example_of(text)) and one.call not in known)
-        return tuple(one for one, _ in found.most_common(MOST_VOTES))
-
-    def _new_probes(self, votes: Sequence[StatedExample]) -> list[Probe]:
-        """Calls like the stated ones; else like the votes; else made up by the types of the function's arguments."""
-        name = self._wanted[0]
-        for examples in (self._stated, votes):
-            if seeds := seeds_from_calls([one.call for one in examples], name):
-                return probes(name, seeds)
-        return probes(name, seeds_from_signature(self._readings[0].module, name))
-
-    def reason(self, speaker: str) -> DecisionRecorded | None:
-        """Why this program is taken."""
-        if self._choice is None:
-            return None
-        met = sum(self._outcomes[self._choice.place].checks)
-        stated = f"{met} of {pluralize(len(self._stated), 'stated example')} met; " if self._stated else ""
-        alike = f"{self._choice.alike} of {self._choice.peers} behave alike on {len(self._probes)} calls"
-        what = f"took program {self._choice.place + 1} of {len(self._readings)} in all rounds"
-        return DecisionRecorded(by=speaker, what=what, why=f"{stated}{alike}")
-
-    async def result(self, speaker: str, blobs: Blobs) -> VersionWritten | ReplyRefused:
-        """The best program of all rounds, with the tests that are trusted; a refusal where there is none."""
-        if self._choice is None:
-            return ReplyRefused(role=speaker, reason=self._refused)
-        chosen = self._readings[self._choice.place]
-        tests = self._test_text(self._choice)
-        if not tests:
-            return ReplyRefused(role=speaker, reason="its tests did not come; send asserts after the module")
-        sent = (CodeFile(path=self._program, text=chosen.module), CodeFile(path=self._tests, text=tests))
-        before = self._state.work.version.files if self._state.work.version else ()
-        files = {file.path: file for file in before} | {one.path: await keep_file(one, blobs) for one in sent}
-        ordered = tuple(files[path] for path in sorted(files))
-        review = self._state.work.reviews[-1] if self._state.work.reviews else None
-        confirmation = self._confirmation(self._choice)
-        return VersionWritten(
-            number=len(self._state.work.versions) + 1,
-            files=ordered,
-            tree=tree_of(ordered),
-            note=confirmation.detail if confirmation else "",
-            answers=answers_to(review, ""),
-            confirmation=confirmation,
-        )
-
-    def _test_text(self, choice: ProgramChoice) -> str:
-        """Stated examples with votes that most meet, or calls on which all agree; else the reply's own tests."""
-        chosen = self._outcomes[choice.place]
-        votes = [self._questions.votes[place] for place in believed_votes(self._outcomes, chosen)]
-        near = [one.near for one in self._probes]
-        agreed = (
-            agreed_examples(self._questions.calls, self._outcomes, chosen, near)
-            if self._stated and not votes
-            else []
-        )
-        examples = [*self._stated, *votes, *filter(None, map(example_of, agreed))]
-        if not examples:
-            return self._readings[choice.place].tests
-        return test_module(self._module, (), [test_statement(one) for one in examples], self._wanted)
-
-    def _confirmation(self, choice: ProgramChoice) -> Confirmation | None:
-        if not choice.met:
-            return None
-        if self.is_believed:
-            detail = f"{choice.alike} candidates behave alike on {pluralize(len(self._probes), 'call')}"
-            return Confirmation(verdict="agreed", detail=detail)
-        near = [one.near for one in self._probes]
-        question = rival_question([one.call for one in self._probes], self._outcomes, choice, near)
-        if question:
-            return Confirmation(verdict="contradicted", detail=question)
-        where = "only near the examples" if choice.alike >= ALIKE else "which is too few"
-        detail = f"{choice.alike} of {choice.peers} candidates behave alike, {where}"
-        return Confirmation(verdict="unconfirmed", detail=detail)
-
-
-def earlier_answers(state: State, speaker: str) -> list[ModelAnswered]:
-    """What the speaker said before this turn; nothing from before the person spoke, who may want something else."""
-    now = state.floor.turn.answers if state.floor.turn else ()
-    found: list[ModelAnswered] = []
-    for one in state.talk.messages:
-        if isinstance(one, PersonSpoke):
-            found.clear()
-        elif isinstance(one, ModelAnswered) and one.role == speaker and one not in now:
-            found.append(one)
-    return found
 
 
 class SilentBus:
@@ -248,7 +63,7 @@ class Asker(Value):
 
 
 async def ask_together(
-    askers: Sequence[Asker], model: Model, bus: Bus, state: State, messages: tuple[Message, ...]
+    askers: Sequence[Asker], messages: tuple[Message, ...], model: Model, bus: Bus, state: State
 ) -> list[ModelAnswered]:
     """The answers for the askers, who are one member in different moods; only the first is heard.
 
@@ -317,16 +132,15 @@ def best_of_n_agent(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, tria
         draw = open_draw(state, member, trials)
         messages = briefing(member, state, await sources(state, blobs))
         await draw.add(state.floor.turn.answers, blobs)
-        while count := draw.next_draws(member):
+        while asked := next_request(draw, member, state, messages):
             if draw.count and exceeded_budget(state, state.budget, member.name):
                 break
-            askers = in_moods(member, draw.drawn, count, draw.draws_together)
-            said = await ask_together(askers, model, bus, state, messages)
+            said = await ask_together(*asked, model, bus, state)
             for answer in said:
                 state = await record(answer)
             draw.draws_together &= not any(
                 asker.draws > 1 and not answer.answer.others
-                for asker, answer in zip(askers, said, strict=False)
+                for asker, answer in zip(asked[0], said, strict=False)
             )
             await draw.add(said, blobs)
         if (reason := draw.reason(member.name)) is not None:
@@ -334,6 +148,18 @@ def best_of_n_agent(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, tria
         return await draw.result(member.name, blobs)
 
     return turn
+
+
+def next_request(
+    draw: "CandidatePool | Draw", member: RoleSpec, state: State, messages: tuple[Message, ...]
+) -> tuple[list[Asker], tuple[Message, ...]] | None:
+    """Who is asked next, and what: for candidates or, when all are drawn, about a call on which they differ."""
+    if count := draw.next_draws(member):
+        return in_moods(member, draw.drawn, count, draw.draws_together), messages
+    if call := draw.question():
+        askers = in_moods(member, 1, DRAWS_AT_ONCE, draw.draws_together)
+        return askers * (OPINIONS // sum(one.draws for one in askers)), opinion_briefing(state, call)
+    return None
 
 
 def open_draw(state: State, member: RoleSpec, trials: Trials) -> "CandidatePool | Draw":
@@ -374,6 +200,10 @@ class Draw:
         self._best: CheckedCandidate | None = None
         self._troubles: dict[str, tuple[str, ...]] = {}
         self.count = 0
+
+    def question(self) -> str:
+        """None: programs are compared by their checks."""
+        return ""
 
     def next_draws(self, member: RoleSpec) -> int:
         """One more, until a candidate is green."""

@@ -207,6 +207,15 @@ def small_coder_sections(state: State, sources: Sources) -> list[str]:
     return parts + remarks_section(state, "# The person says")
 
 
+def opinion_briefing(state: State, call: str) -> tuple[Message, ...]:
+    """Asks what a call must return; an assert that is begun is completed better than a question is answered."""
+    asked = f"{small_goal(state)}\n\nWhat must {call} return?\nassert {call} == …"
+    return (
+        Message(role="system", text=prompt_text(PACKAGE, "coder.opinion")),
+        Message(role="user", text=asked),
+    )
+
+
 def small_reviewer_sections(state: State, sources: Sources) -> list[str]:
     """A short prompt without tests: the small reviewer is asked only if every check is green."""
     program, _ = file_names(state)
