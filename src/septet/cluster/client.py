@@ -132,11 +132,10 @@ class Connection(Client):
         callback = self._callbacks.get(number)
         if callback is None:
             return self._process_msg(number, subject, reply, body, headers)
-        message = Msg(self, subject.decode(), reply.decode(), body, parse_headers(headers) or None)
         try:
-            callback(message)
+            callback(Msg(self, subject.decode(), reply.decode(), body, parse_headers(headers) or None))
         except Exception as error:  # a bad message must not end the connection
-            LOG.warning("a message on %s is not valid (%s)", message.subject, type(error).__name__)
+            LOG.warning("a message on %r is not valid (%s)", subject, type(error).__name__)
         return None
 
     async def publish(

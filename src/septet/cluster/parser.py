@@ -1,4 +1,4 @@
-"""Reads what a server sends, at a third of the cost of the NATS client's own parser."""
+"""Reads what a server sends, at two thirds of the cost of the NATS client's own parser."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
