@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import anyio
 import msgspec
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from septet.cluster.client import Connection
 from septet.cluster.connection import connect_nats
 from septet.cluster.deployment import check_step, perform_with_remote_members
 from septet.cluster.endpoint import NatsEndpoint
@@ -52,7 +52,7 @@ async def speak(state: State, record: Record) -> Event:
     return ModelAnswered(role=state.floor.turn.speaker, answer=Answer(text="x" * 200))
 
 
-async def be_member(client: Client, store: NatsStore, role: str, address: str) -> None:
+async def be_member(client: Connection, store: NatsStore, role: str, address: str) -> None:
     """Serves turns with its own token, and answers requests at `address`: the topics is not for members of teams."""
     agents = {member.name: speak for member in MEMBERS if member.role == role}
 
@@ -79,7 +79,7 @@ async def be_member(client: Client, store: NatsStore, role: str, address: str) -
 class Conductor:
     """Starts chats, opens their first turns, and is told of their ends: the turns between are the members' own."""
 
-    def __init__(self, client: Client, store: NatsStore, turns: int) -> None:
+    def __init__(self, client: Connection, store: NatsStore, turns: int) -> None:
         self._client = client
         self._store = store
         self._team = TeamSpec(name="pair", members=MEMBERS, floor="round_robin", budget=Budget(rounds=turns))
@@ -133,7 +133,7 @@ class Conductor:
         self._ended.release()
 
 
-async def be_conductor(client: Client, store: NatsStore, given: Given) -> None:
+async def be_conductor(client: Connection, store: NatsStore, given: Given) -> None:
     chats, conductor = given.chats, Conductor(client, store, given.turns)
     settle()
     say("ready")

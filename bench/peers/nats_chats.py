@@ -3,7 +3,7 @@
 nats_chats.py writer|editor|conductor ADDRESS CHATS TURNS
 
 Whoever hears the server's notice that its turn is open stores one message: what it says and whose turn is next. The
-conductor stores the first message of each chat and hears of the ends.
+conductor stores the first two messages of each chat, its start and its first turn, and hears of the ends.
 """
 
 import asyncio
@@ -50,7 +50,8 @@ async def conduct(client, chats, turns):
 
     async def start(number):
         async with room:
-            await store(stream, f"chat-{number}", 1, "writer", 0)
+            started = await store(stream, f"chat-{number}", 0, "start", 0)
+            await store(stream, f"chat-{number}", 1, "writer", started.seq)
 
     async def hear(_):
         ended.release()

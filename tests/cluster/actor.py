@@ -6,8 +6,8 @@ Members answer with their name and the number of the turn; conductors run their 
 import sys
 
 import anyio
-from nats.aio.client import Client
 
+from septet.cluster.client import Connection
 from septet.cluster.connection import connect_nats
 from septet.cluster.deployment import perform_with_remote_members
 from septet.cluster.endpoint import NatsEndpoint
@@ -54,14 +54,14 @@ def cast(state: State) -> tuple[Floor, Agents]:
     return floor_for(state.team, state.budget), {state.floor.turn.speaker: speak}
 
 
-async def be_member(client: Client, store: NatsStore) -> None:
+async def be_member(client: Connection, store: NatsStore) -> None:
     member = Member(client, take_turns(store, cast), LEASE)
     async with anyio.create_task_group() as roles:
         roles.start_soon(member.serve, "coder")
         roles.start_soon(member.serve, "reviewer")
 
 
-async def be_conductor(client: Client, store: NatsStore, chats: list[str]) -> None:
+async def be_conductor(client: Connection, store: NatsStore, chats: list[str]) -> None:
     async def run(chat: str) -> None:
         try:
             if not await store.read(chat):

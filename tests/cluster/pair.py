@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 import anyio
-from nats.aio.client import Client
 
+from septet.cluster.client import Connection
 from septet.cluster.connection import connect_nats
 from septet.cluster.deployment import perform_with_remote_members
 from septet.cluster.member import CastMembers, Member, TakeTurn, take_turns
@@ -35,7 +35,7 @@ async def start(store: EventStore, chat: str) -> int:
     return started.seq
 
 
-async def conduct(client: Client, chat: str) -> State:
+async def conduct(client: Connection, chat: str) -> State:
     """The loop of every chat, with nobody here."""
     store = await open_nats_store(client)
     log = await Log.open(store, chat)

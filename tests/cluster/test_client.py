@@ -11,7 +11,7 @@ import pytest
 from cluster.serving import served_client
 from nats.aio.msg import Msg
 
-from septet.cluster.client import Signal, Transport, subscribe
+from septet.cluster.client import Signal, Transport
 
 pytestmark = pytest.mark.anyio
 
@@ -32,7 +32,7 @@ async def test_headers_and_bodies_arrive_as_they_were_sent(tmp_path: Path) -> No
     ]
 
     async with served_client(tmp_path) as client:
-        await subscribe(client, "told", hear)
+        await client.listen("told", hear)
         for headers, body in sent:
             await client.publish("told", body, reply="answer.here", headers=headers)
         with anyio.fail_after(120):
@@ -52,7 +52,7 @@ async def test_a_header_cannot_bring_another_along(tmp_path: Path, value: str) -
         last.set()
 
     async with served_client(tmp_path) as client:
-        await subscribe(client, "told", hear)
+        await client.listen("told", hear)
         with pytest.raises(nats.errors.BadHeaderError):
             await client.publish("told", b"bad", headers={"Septet-Id": value})
         await client.publish("told", b"good", headers={"Septet-Id": "one"})
@@ -130,7 +130,7 @@ async def test_messages_are_heard_in_order_and_one_that_makes_no_sense_harms_non
             whole.set()
 
     async with served_client(tmp_path) as client:
-        subscription = await subscribe(client, "numbers", hear)
+        subscription = await client.listen("numbers", hear)
         for number in range(50):
             await client.publish("numbers", b"no number")
             await client.publish("numbers", str(number).encode())
@@ -152,7 +152,7 @@ async def test_of_a_queue_each_message_goes_to_one(tmp_path: Path) -> None:
 
     async with served_client(tmp_path) as client:
         for _ in range(3):
-            await subscribe(client, "work", hear, queue="workers")
+            await client.listen("work", hear, queue="workers")
         for number in range(31):
             await client.publish("work", str(number).encode())
         with anyio.fail_after(120):

@@ -164,8 +164,8 @@ async def test_a_conductor_is_told_each_event_of_others_once_even_if_no_notice_r
                     continue
                 with anyio.fail_after(120):
                     while not (told and told[-1] == said):
-                        if isinstance(one := await listener.next(1.0, began), Recorded):
-                            told.append(one)
+                        if isinstance(news := await listener.next(1.0, began), list):
+                            told += news
 
     assert [one.event for one in told] == [
         PersonSpoke(text=f"{number}") for number in range(20) if number % 5 != 0

@@ -10,9 +10,9 @@ from pathlib import Path
 import anyio
 import nats.errors
 import pytest
-from nats.aio.client import Client
 from nats.js.manager import JetStreamManager
 
+from septet.cluster.client import Connection
 from septet.cluster.connection import connect_nats
 from septet.cluster.endpoint import NatsEndpoint
 from septet.cluster.server import find_binary
@@ -92,7 +92,7 @@ async def conduct(store: NatsStore, chat: str, acknowledged: list[Recorded], eno
         after, number = acknowledged[-1].seq, len(acknowledged)
 
 
-async def leader_of(client: Client) -> str:
+async def leader_of(client: Connection) -> str:
     """Asked again until the cluster has elected one."""
     with anyio.fail_after(120):
         while True:
@@ -114,7 +114,7 @@ async def grown(store: NatsStore, logs: dict[str, list[Recorded]]) -> None:
                 await anext(news)
 
 
-async def replicated_store(client: Client) -> NatsStore:
+async def replicated_store(client: Connection) -> NatsStore:
     """Asked again until enough servers have found each other."""
     with anyio.fail_after(120):
         while True:

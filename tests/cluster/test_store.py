@@ -7,9 +7,9 @@ from pathlib import Path
 import anyio
 import pytest
 from cluster.serving import served_client
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from septet.cluster.client import Connection
 from septet.cluster.connection import connect_nats
 from septet.cluster.server import NatsServer, ServerConfig, serve
 from septet.cluster.store import EXPECTED_SEQUENCE, EXPECTED_SUBJECT, NatsStore, open_nats_store
@@ -41,7 +41,7 @@ async def kill(server: NatsServer) -> None:
 
 
 @asynccontextmanager
-async def two_clients(folder: Path) -> AsyncGenerator[tuple[Client, Client]]:
+async def two_clients(folder: Path) -> AsyncGenerator[tuple[Connection, Connection]]:
     plan = ServerConfig(folder=folder)
     async with (
         serve(plan) as server,

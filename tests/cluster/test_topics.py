@@ -9,7 +9,6 @@ from cluster.topic_agents import Heard, joined
 from nats.js.manager import JetStreamManager
 
 from septet.cluster import messages
-from septet.cluster.client import subscribe
 from septet.cluster.connection import connect_nats
 from septet.cluster.messages import STREAM, AgentId, PrefixSubscription, TypeSubscription
 from septet.cluster.server import NatsServer
@@ -371,8 +370,8 @@ async def test_a_queue_that_nobody_opens_any_more_goes_away(
     gone = anyio.Event()
 
     async with joined(server) as (topics, _):
-        await subscribe(
-            topics.nats, f"$JS.EVENT.ADVISORY.CONSUMER.DELETED.{messages.STREAM}.*", lambda _: gone.set()
+        await topics.nats.listen(
+            f"$JS.EVENT.ADVISORY.CONSUMER.DELETED.{messages.STREAM}.*", lambda _: gone.set()
         )
         async with joined(server) as (elsewhere, tasks):
             await tasks.start(serve_agents, elsewhere, "passing", answering(agree))

@@ -5,8 +5,8 @@ from pathlib import Path
 import anyio
 import pytest
 from cluster.actor import LEASE, PAIR, be_member
-from nats.aio.client import Client
 
+from septet.cluster.client import Connection
 from septet.cluster.connection import connect_nats
 from septet.cluster.deployment import perform_with_remote_members
 from septet.cluster.endpoint import NatsEndpoint
@@ -23,7 +23,7 @@ SPEAKERS = ["writer", "editor"] * 5
 CHATS = 16
 
 
-async def conduct(client: Client, store: NatsStore, chat: str) -> None:
+async def conduct(client: Connection, store: NatsStore, chat: str) -> None:
     await store.append(chat, ChatStarted(goal=chat, team=PAIR, workspace=""), after=0)
     log = await Log.open(store, chat)
     await perform_with_remote_members(client, store, log, floor_for(PAIR, PAIR.budget), {}, LEASE)

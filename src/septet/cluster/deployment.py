@@ -11,11 +11,10 @@ import anyio
 import msgspec
 import nats.errors
 from msgspec.structs import replace
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from septet.chat.results import result_of, status
-from septet.cluster.client import Connection, subscribe
+from septet.cluster.client import Connection
 from septet.cluster.connection import retry_forever
 from septet.cluster.hosts import REMOTE_ROLES
 from septet.cluster.presence import PresenceBeacon, is_dead, list_participants, remove_participant
@@ -79,13 +78,13 @@ class NoResponders(Value):
     """The server's answer that no member serves the role now."""
 
 
-Incoming = Recorded | TurnMessage | NoResponders
+News = list[Recorded] | TurnMessage | NoResponders
 
 
 class ChatListener:
     """What happens in one chat: the events that are stored, then the messages of members at work."""
 
-    def __init__(self, client: Client, store: NatsStore, feed: Feed, after: int) -> None:
+    def __init__(self, client: Connection, store: NatsStore, feed: Feed, after: int) -> None:
         self._client = client
         self._store = store
         self._feed = feed
@@ -93,7 +92,6 @@ class ChatListener:
         self._is_complete = False
         """Whether the feed has all that follows `after`; else the log is read first."""
         self._poll_at = monotonic() + POLL_SECONDS
-        self._events: deque[Recorded] = deque()
         self._messages: deque[TurnMessage | NoResponders] = deque()
 
     async def order(self, state: State) -> None:
@@ -114,48 +112,44 @@ class ChatListener:
                 self._messages.append(turn_message)
                 self._feed.signal.notify()
 
-    async def next(self, timeout: float, stored: int = 0) -> Incoming | None:
-        """The next event or message; None after at most `timeout` seconds without one.
+    async def next(self, timeout: float, stored: int = 0) -> News | None:
+        """The next events, or the next message; None after at most `timeout` seconds without any.
 
         This process has stored the event `stored` and so knows what comes before it.
         """
         if stored > self._after:
             self._after, self._is_complete = stored, True
-        await self._take_events()
-        if not (self._events or self._messages):
+        events = await self._new_events()
+        if not (events or self._messages):
             await self._feed.signal.wait(min(timeout, self._poll_at - monotonic()))
             self._is_complete = self._is_complete and monotonic() < self._poll_at
-            await self._take_events()
-        if self._events:
-            return self._events.popleft()
-        return self._messages.popleft() if self._messages else None
+            events = await self._new_events()
+        return events or (self._messages.popleft() if self._messages else None)
 
-    async def _take_events(self) -> None:
-        if self._events:
-            return
-        if not self._is_complete:
-            self._add(await self._store.read(self._feed.chat, self._after))
+    async def _new_events(self) -> list[Recorded]:
+        events = list[Recorded]() if self._is_complete else await self._read()
         # From the last look at the feed until somebody waits for it, nothing else runs.
         while (messages := self._feed.take(message_number(self._after))) is None:
-            self._add(await self._store.read(self._feed.chat, self._after))
-        if messages:
-            self._add(self._store.unpack(messages))
+            events += await self._read()
+        return events + self._note(self._store.unpack(messages)) if messages else events
 
-    def _add(self, events: Sequence[Recorded]) -> None:
+    async def _read(self) -> list[Recorded]:
+        return self._note(await self._store.read(self._feed.chat, self._after))
+
+    def _note(self, events: Sequence[Recorded]) -> list[Recorded]:
         self._is_complete, self._poll_at = True, monotonic() + POLL_SECONDS
-        if events:
-            self._events.extend(events)
-            self._after = events[-1].seq
+        self._after = events[-1].seq if events else self._after
+        return list(events)
 
 
 @asynccontextmanager
 async def open_listener(
-    client: Client, store: NatsStore, chat: str, after: int
+    client: Connection, store: NatsStore, chat: str, after: int
 ) -> AsyncGenerator[ChatListener]:
     """The listener of a chat, from the event after `after` on."""
     async with store.feed(chat) as feed:
         listener = ChatListener(client, store, feed, after)
-        subscription = await subscribe(client, turn_subject(chat), listener.receive)
+        subscription = await client.listen(turn_subject(chat), listener.receive)
         try:
             yield listener
         finally:
@@ -164,7 +158,7 @@ async def open_listener(
 
 
 async def perform_with_remote_members(
-    client: Client, store: NatsStore, log: Log, floor: Floor, agents: Agents, lease: float = LEASE
+    client: Connection, store: NatsStore, log: Log, floor: Floor, agents: Agents, lease: float = LEASE
 ) -> None:
     """The loop with members on many machines: run the turns of local members, follow those of others in the log."""
     async with open_listener(client, store, log.state.chat, log.state.seq) as listener:
@@ -190,25 +184,28 @@ class RemoteTurn:
         """The states before each of the person's latest messages: a member that moves now may not have seen them."""
 
     async def next(self) -> None:
-        """Follow the next event of the chat. Raises a member's error, or LogDamaged if a member broke the rules."""
+        """Follow the next events of the chat. Raises a member's error, or LogDamaged if a member broke the rules."""
         while True:
-            incoming = await self._listener.next(max(0.0, self._due - monotonic()), self._log.state.seq)
-            if isinstance(incoming, Recorded):
-                if incoming.seq > self._log.state.seq:
-                    await self._follow(incoming)
+            news = await self._listener.next(max(0.0, self._due - monotonic()), self._log.state.seq)
+            if isinstance(news, list):
+                if any([await self._follow(recorded) for recorded in news]):
                     return
-            elif incoming is not None:
-                await self._handle_message(incoming)
+            elif news is not None:
+                await self._handle_message(news)
             elif monotonic() >= self._due:
                 await self._order()
 
-    async def _follow(self, recorded: Recorded) -> None:
+    async def _follow(self, recorded: Recorded) -> bool:
+        """Whether the event is new, and the chat has not ended before it."""
         state, event = self._log.state, recorded.event
+        if recorded.seq <= state.seq or state.ended is not None:
+            return False
         if isinstance(event, TurnOpened | ChatEnded):
             check_step(state, event, self._floor, self._states_before_person)
         self._states_before_person = [*self._states_before_person, state] if is_from_person(event) else []
         self._due = monotonic() + (self._pickup_timeout if isinstance(event, TurnOpened) else self._lease)
         await self._log.follow(recorded)
+        return True
 
     async def _handle_message(self, message: TurnMessage | NoResponders) -> None:
         self._due = monotonic() + self._lease

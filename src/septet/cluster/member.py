@@ -12,10 +12,9 @@ import anyio
 import msgspec
 import nats.errors
 from anyio.abc import TaskStatus
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from septet.cluster.client import subscribe
+from septet.cluster.client import Connection
 from septet.cluster.connection import retry_forever
 from septet.cluster.stream import last_seq_of
 from septet.cluster.turns import (
@@ -70,7 +69,7 @@ class ChatQueue:
 class Member:
     """Works on different chats at the same time; a turn that is announced twice is taken once."""
 
-    def __init__(self, client: Client, perform: TakeTurn, lease: float = LEASE) -> None:
+    def __init__(self, client: Connection, perform: TakeTurn, lease: float = LEASE) -> None:
         self._client = client
         self._perform = perform
         self._lease = lease
@@ -101,7 +100,7 @@ class Member:
             (f"{ORDER_SUBJECT}.{role}", on_order),
         ]
         subscriptions = [
-            await retry_forever(partial(subscribe, self._client, subject, callback, role))
+            await retry_forever(partial(self._client.listen, subject, callback, role))
             for subject, callback in subjects
         ]
         await retry_forever(self._client.flush)

@@ -18,7 +18,7 @@ import nats.errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from septet.cluster.client import Connection, subscribe
+from septet.cluster.client import Connection, parse_headers
 from septet.cluster.connection import RETRY_DELAY, retry_forever
 from septet.cluster.store import EXPECTED_SEQUENCE, EXPECTED_SUBJECT, MESSAGE_ID
 from septet.cluster.stream import (
@@ -34,7 +34,6 @@ from septet.cluster.stream import (
     as_stored,
     decode_answer,
     ends_page,
-    parse_headers,
     raise_if_transient,
 )
 from septet.common.values import Value
@@ -239,7 +238,7 @@ class Reader:
         """Whether messages are only read when `step` is called."""
 
     async def open(self) -> None:
-        self._subscription = await subscribe(self._log.client, f"{self._inbox}.*", self._on_message)
+        self._subscription = await self._log.client.listen(f"{self._inbox}.*", self._on_message)
         self._log.client.on_reconnect.append(self._restart)
 
     def read(self, after: int, subjects: Sequence[str] | None = None) -> None:

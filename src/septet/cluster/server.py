@@ -29,6 +29,9 @@ START_TIMEOUT = 20.0
 RESTART_ATTEMPTS = 7
 MAX_PAYLOAD = 8 << 20
 ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104  # read, not bound
+RUNTIME = {"GOGC": "400"}
+"""Settings of the server's runtime, which the environment overrides: its garbage collector runs less often, which saves
+a tenth of its CPU and takes some tens of MB."""
 CONFIG_TEMPLATE = """\
 server_name: {name}
 listen: "{host}:{port}"
@@ -103,7 +106,12 @@ class NatsServer:
         command = [*die_with_parent(), self._binary, "-c", str(path)]
         # A separate session: Ctrl-C at a terminal is for the host, which stops its server last.
         self._process = await anyio.open_process(
-            command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
+            command,
+            stdin=DEVNULL,
+            stdout=DEVNULL,
+            stderr=DEVNULL,
+            start_new_session=True,
+            env={**RUNTIME, **os.environ},
         )
         try:
             self._port = await self._wait_for_port(self._process)

@@ -13,10 +13,9 @@ from typing import TypeVar
 import anyio
 import nats.errors
 from msgspec.structs import replace
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from septet.cluster.client import Signal, subscribe
+from septet.cluster.client import Connection, Signal
 from septet.cluster.stream import (
     SEQUENCE,
     STORED,
@@ -50,16 +49,12 @@ POLL_SECONDS = 2.0
 MAX_NOTICES = 1000
 
 
-def previous_sequence(headers: Mapping[str, str], chat: str) -> int:
-    """The sequence of the chat's message right before this one; -1 if the server did not check the whole chat.
+def previous_sequence(headers: Mapping[str, str], subjects: str) -> int:
+    """The sequence of the chat's message right before this one; -1 if the server did not check all its subjects.
 
     A writer chooses the subject that the server checks: a narrower one could hide messages of others.
     """
-    return (
-        int(headers.get(EXPECTED_SEQUENCE, "-1"))
-        if headers.get(EXPECTED_SUBJECT) == chat_subjects(chat)
-        else -1
-    )
+    return int(headers.get(EXPECTED_SEQUENCE, "-1")) if headers.get(EXPECTED_SUBJECT) == subjects else -1
 
 
 class Feed:
@@ -67,6 +62,7 @@ class Feed:
 
     def __init__(self, chat: str) -> None:
         self.chat = chat
+        self._subjects = chat_subjects(chat)
         self._notices: deque[Msg] = deque(maxlen=MAX_NOTICES)
         self.signal = Signal()
 
@@ -80,11 +76,11 @@ class Feed:
         while self._notices:
             message = self._notices.popleft()
             headers = message.headers or {}
-            if int(headers.get(SEQUENCE, "0")) > after:
-                if previous_sequence(headers, self.chat) != after or SIZE_HEADER in headers:
+            if (seq := int(headers.get(SEQUENCE, "0"))) > after:
+                if previous_sequence(headers, self._subjects) != after or SIZE_HEADER in headers:
                     return None
                 messages.append(as_stored(message))
-                after = messages[-1].seq
+                after = seq
         return messages
 
     async def next(self, after: int) -> list[StoredMessage] | None:
@@ -112,7 +108,7 @@ STEP_ID = "Septet-Id"
 
 
 async def open_nats_store(
-    client: Client, replicas: int = 1, retry_timeout: float = RETRY_TIMEOUT
+    client: Connection, replicas: int = 1, retry_timeout: float = RETRY_TIMEOUT
 ) -> "NatsStore":
     """The log that all machines on the server share; creates it if it is missing."""
     store = NatsStore(client, retry_timeout)
@@ -121,7 +117,7 @@ async def open_nats_store(
 
 
 class NatsStore:
-    def __init__(self, client: Client, retry_timeout: float = RETRY_TIMEOUT) -> None:
+    def __init__(self, client: Connection, retry_timeout: float = RETRY_TIMEOUT) -> None:
         self._client = client
         self._stream = LogStream(client)
         self._retry_timeout = retry_timeout
@@ -196,8 +192,8 @@ class NatsStore:
 
         Each message names the one before it: a few are fetched one by one, which is cheaper than a page.
         """
-        messages, seen = [as_stored(notice)], message_number(after)
-        while (previous := previous_sequence(messages[-1].headers, chat)) > seen and len(
+        messages, seen, subjects = [as_stored(notice)], message_number(after), chat_subjects(chat)
+        while (previous := previous_sequence(messages[-1].headers, subjects)) > seen and len(
             messages
         ) < MAX_SINGLE_READS:
             stored = await self._retry(partial(self._stream.message_at, previous))
@@ -243,7 +239,7 @@ class NatsStore:
         The server works in order: it subscribes us before it answers our next request.
         """
         feed = Feed(chat)
-        subscription = await subscribe(self._client, f"{STORED}.{encode_token(chat)}.>", feed.hear)
+        subscription = await self._client.listen(f"{STORED}.{encode_token(chat)}.>", feed.hear)
         try:
             yield feed
         finally:
@@ -297,12 +293,11 @@ class NatsStore:
 
     def _note_time(self, events: Sequence[Recorded]) -> None:
         """Times of this store's writes in a chat never go back; a clock that is far ahead does not drag them along."""
-        if not events:
-            return
-        chat, at = events[0].chat, max([recorded.at for recorded in events])
-        self._latest[chat] = max(min(at, time() + MAX_CLOCK_LEAD), self._latest.get(chat, 0.0))
-        if len(self._latest) > MAX_CACHED_TIMES:
-            del self._latest[next(iter(self._latest))]
+        latest = max([recorded.at for recorded in events], default=0.0)
+        if events and latest > self._latest.get(events[0].chat, 0.0):
+            self._latest[events[0].chat] = min(latest, time() + MAX_CLOCK_LEAD)
+            if len(self._latest) > MAX_CACHED_TIMES:
+                del self._latest[next(iter(self._latest))]
 
     async def _retry(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Retry until the server answers or the time is over."""

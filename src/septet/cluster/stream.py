@@ -5,7 +5,6 @@ count down from there: sequences of a chat rise, and one that does not end in 0 
 """
 
 import asyncio
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -13,10 +12,9 @@ from typing import TypeVar
 
 import msgspec
 import nats.errors
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from septet.cluster.client import subscribe
+from septet.cluster.client import Connection, parse_headers
 from septet.common.text import decode_token, encode_token
 from septet.common.values import Value
 from septet.domain.codec import actor, decode_as, encode, kind_of
@@ -166,7 +164,7 @@ class Page:
 
 
 class LogStream:
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Connection) -> None:
         self._client = client
         self._requests = Requests(client)
         self.replicated = True
@@ -237,7 +235,10 @@ class LogStream:
             )
         message = answer.message
         return message and StoredMessage(
-            subject=message.subject, seq=message.seq, headers=parse_headers(message.hdrs), body=message.data
+            subject=message.subject,
+            seq=message.seq,
+            headers=parse_headers(message.hdrs),
+            body=message.data,
         )
 
     async def page(self, subject: str, first: int) -> Page:
@@ -321,11 +322,6 @@ def decode_answer(data: bytes, kind: type[T]) -> T:
         raise StoreFailed(f"the server's answer is not valid ({error})", "is it a NATS server?") from error
 
 
-def parse_headers(headers: bytes) -> dict[str, str]:
-    pairs = re.findall(r"([^:\r\n]+): ?([^\r\n]*)", headers.decode())
-    return dict(pairs)
-
-
 def pack_events(events: Sequence[Recorded]) -> bytes:
     """Encode events, one per line."""
     return b"\n".join(map(encode, events))
@@ -333,11 +329,12 @@ def pack_events(events: Sequence[Recorded]) -> bytes:
 
 def unpack_events(stored: StoredMessage) -> list[Recorded]:
     """The events of a message. Raises LogDamaged if they do not match its subject, which permissions depend on."""
-    chat, lines = chat_of(stored.subject), stored.body.split(b"\n")
+    lines, tokens = stored.body.split(b"\n"), stored.subject.split(".")
+    chat, kinds = decode_token(tokens[2]), tokens[-2:3:-2]  # the subject names the last event first
     first = last_seq_of(stored.seq) - len(lines) + 1
-    events = [decode_as(line, chat, seq) for seq, line in enumerate(lines, start=first)]
+    events = [decode_as(line, chat, seq, kind) for seq, line, kind in zip(count(first), lines, kinds)]
     expected = subject_of(chat, [recorded.event for recorded in events], is_fenced(stored.subject))
-    if expected != stored.subject or len(events) > EVENTS_PER_MESSAGE:
+    if expected != stored.subject or not len(events) == len(lines) <= EVENTS_PER_MESSAGE:
         raise LogDamaged(
             f"a message of '{chat}' does not match its subject {stored.subject}",
             "are all members to be trusted? restore the log from a backup",
@@ -373,7 +370,7 @@ class PendingRequest:
 
 
 class Requests:
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Connection) -> None:
         self._client = client
         self._inbox = ""
         self._numbers = count()
@@ -393,7 +390,7 @@ class Requests:
         """Send a request with several answers; returns them all, the completing one last."""
         if not self._inbox:
             self._inbox = self._client.new_inbox()
-            await subscribe(self._client, f"{self._inbox}.*", self._receive)
+            await self._client.listen(f"{self._inbox}.*", self._receive)
         loop = asyncio.get_running_loop()
         name, request = str(next(self._numbers)), PendingRequest(is_complete, loop)
         if self._timer is None:

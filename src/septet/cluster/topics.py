@@ -12,10 +12,9 @@ import msgspec
 import nats.errors
 from anyio.abc import TaskGroup, TaskStatus
 from msgspec.structs import replace
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from septet.cluster.client import subscribe
+from septet.cluster.client import Connection
 from septet.cluster.connection import connect_nats, retry_forever
 from septet.cluster.endpoint import ConnectOptions, endpoint_of
 from septet.cluster.messages import (
@@ -52,7 +51,9 @@ Respond = Callable[[Envelope], Awaitable[ReplyMessage]]
 class TopicClient:
     """Publishes, requests and subscribes, for one process."""
 
-    def __init__(self, client: Client, messages: MessageStream, registry: Registry, tasks: TaskGroup) -> None:
+    def __init__(
+        self, client: Connection, messages: MessageStream, registry: Registry, tasks: TaskGroup
+    ) -> None:
         self.nats = client
         self._tasks = tasks
         self.messages = messages
@@ -178,7 +179,7 @@ class HandlerContext:
 
 
 @asynccontextmanager
-async def open_topic_client(client: Client, replicas: int = 1) -> AsyncGenerator[TopicClient]:
+async def open_topic_client(client: Connection, replicas: int = 1) -> AsyncGenerator[TopicClient]:
     """The topics on a connection; leaving the context stops the agents that are served."""
     messages = MessageStream(client)
     await retry_forever(lambda: messages.create(replicas))
@@ -186,7 +187,7 @@ async def open_topic_client(client: Client, replicas: int = 1) -> AsyncGenerator
     async with anyio.create_task_group() as tasks:
         topics = TopicClient(client, messages, registry, tasks)
         nested = await client.subscribe(topics.inbox, cb=topics.answer_nested)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
-        replies = await subscribe(client, f"{topics.inbox}.*", topics.receive_reply)
+        replies = await client.listen(f"{topics.inbox}.*", topics.receive_reply)
         try:
             yield topics
         finally:

@@ -10,7 +10,8 @@ Old logs stay readable: an upcaster turns the data of one format version into th
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import get_args
+from functools import cache
+from typing import Generic, TypeVar, get_args
 
 import msgspec
 
@@ -74,7 +75,10 @@ DECODERS: dict[str, msgspec.json.Decoder[Event]] = {
 ENCODER = msgspec.json.Encoder()
 
 
-class EventEnvelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+T = TypeVar("T")
+
+
+class EventEnvelope(msgspec.Struct, Generic[T], frozen=True, kw_only=True, omit_defaults=True):
     """The wire form. `subject` is who acted, if anybody did."""
 
     specversion: str
@@ -84,11 +88,17 @@ class EventEnvelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     type: str
     time: datetime
     seq: int
-    data: msgspec.Raw
+    data: T
     subject: str = ""
 
 
-ENVELOPE_DECODER = msgspec.json.Decoder(EventEnvelope)
+ENVELOPE_DECODER = msgspec.json.Decoder(EventEnvelope[msgspec.Raw])
+
+
+@cache
+def decoder_of(kind: str) -> msgspec.json.Decoder[EventEnvelope[Event]]:
+    """Decodes an envelope together with its event."""
+    return msgspec.json.Decoder(EventEnvelope[next(event for event in EVENTS if KINDS[event] == kind)])
 
 
 def kind_of(event: Event) -> str:
@@ -143,7 +153,7 @@ def encode(recorded: Recorded) -> bytes:
         subject=actor(recorded.event),
         time=datetime.fromtimestamp(recorded.at, UTC),
         seq=recorded.seq,
-        data=msgspec.Raw(encode_event(recorded.event)),
+        data=recorded.event,
     )
     return ENCODER.encode(envelope)
 
@@ -153,19 +163,28 @@ def decode(line: bytes | str) -> Recorded:
     return recorded_as(envelope, envelope.source.removeprefix("septet/"), envelope.seq)
 
 
-def decode_as(line: bytes, chat: str, seq: int) -> Recorded:
-    """An event that has its place in the log from where it was found, whatever its envelope says."""
-    return recorded_as(decode_envelope(line), chat, seq)
+def decode_as(line: bytes, chat: str, seq: int, kind: str) -> Recorded:
+    """An event that has its place in the log from where it was found, whatever its envelope says.
+
+    One that is of the expected kind is decoded in one pass.
+    """
+    try:
+        envelope = decoder_of(kind).decode(line) if kind in DECODERS else None
+    except msgspec.MsgspecError:
+        envelope = None
+    if envelope is None or envelope.v != FORMAT or envelope.type != f"{PREFIX}{kind}":
+        return recorded_as(decode_envelope(line), chat, seq)
+    return Recorded(chat=chat, seq=seq, at=envelope.time.timestamp(), event=envelope.data)
 
 
-def decode_envelope(line: bytes | str) -> EventEnvelope:
+def decode_envelope(line: bytes | str) -> EventEnvelope[msgspec.Raw]:
     try:
         return ENVELOPE_DECODER.decode(line)
     except msgspec.MsgspecError as error:
         raise LogDamaged(f"not a line of a Septet log ({error})", "export the chat again") from error
 
 
-def recorded_as(envelope: EventEnvelope, chat: str, seq: int) -> Recorded:
+def recorded_as(envelope: EventEnvelope[msgspec.Raw], chat: str, seq: int) -> Recorded:
     kind, data = envelope.type.removeprefix(PREFIX), memoryview(envelope.data)
     return Recorded(
         chat=chat, seq=seq, at=envelope.time.timestamp(), event=decode_event(kind, data, envelope.v)

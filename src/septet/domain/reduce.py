@@ -188,10 +188,11 @@ def reduce_turn(state: State, event: TurnOpened) -> State:
     )
     before = floor.turn.speaker if floor.turn and floor.turn.speaker != speaker else floor.previous_speaker
     floor = replace(floor, turn=turn, turn_counts=counts, previous_speaker=before, chosen_speaker="")
-    if speaker == state.team.person and version is not None:
+    if version is not None and speaker == state.team.person:
         versions = len(state.work.versions)
         floor = replace(floor, consulted_tree=version.tree, versions_at_consultation=versions)
-    return replace(state, floor=floor, talk=replace(state.talk, tool_results={}))
+    talk = replace(state.talk, tool_results={}) if state.talk.tool_results else state.talk
+    return replace(state, floor=floor, talk=talk)
 
 
 def reduce_talk(state: State, event: TalkEvent) -> State:
@@ -430,10 +431,10 @@ def reduce_answer(state: State, event: ModelAnswered) -> State:
     spent = Spending(answers=1, usage=answer.usage, cost=answer.cost or 0.0, seconds=answer.seconds)
     turn = floor.turn
     if turn and turn.speaker == event.role:
-        turn = replace(turn, answers=(*turn.answers, event))
+        floor = replace(floor, turn=replace(turn, answers=(*turn.answers, event)))
     return replace(
         state,
-        floor=replace(floor, turn=turn),
+        floor=floor,
         talk=replace(state.talk, messages=state.talk.messages.plus(event)),
         spending=replace(
             add_spending(spending, event.role, spent),

@@ -58,8 +58,9 @@ class Log:
         await self._notify(recorded)
 
     async def _notify(self, news: Sequence[Recorded]) -> None:
-        for recorded in news:
-            await self._listen(recorded)
+        if self._listen is not no_listener:
+            for recorded in news:
+                await self._listen(recorded)
 
 
 async def stream(work: Callable[[Listen], Awaitable[object]]) -> AsyncGenerator[Recorded, None]:
