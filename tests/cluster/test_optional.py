@@ -16,11 +16,12 @@ class Absent:
 
 sys.meta_path.insert(0, Absent())
 """
+# What is inside a sandbox is started there, beside modules that are called otherwise.
 IMPORT_ALL = """
 import septet
 for module in pkgutil.walk_packages(septet.__path__, "septet."):
     try:
-        if not module.name.endswith("__main__"):
+        if not module.name.endswith("__main__") and not module.name.startswith("septet.sandboxes.inside."):
             importlib.import_module(module.name)
     except ModuleNotFoundError as error:
         assert error.name and error.name.split(".")[0] == "nats", error
