@@ -27,7 +27,8 @@ from septet.domain.plans import (
 )
 from septet.domain.pytest_report import PhaseEnded, TestCase, TestReport, parse_pytest_report
 from septet.domain.state import State
-from septet.team.evidence import reservations, shortcomings
+from septet.team.caveats import reservations
+from septet.team.evidence import shortcomings
 
 pytestmark = pytest.mark.anyio
 CHECKS, EVIDENCE, REPORT = "septet.agents.checks", "septet.team.evidence", "septet.domain.pytest_report"
@@ -223,7 +224,7 @@ GUARDS: dict[str, Guard] = {
         (f"{EVIDENCE}.rests_on_own_tests",), never, INHERENT["knows its test"], reserved=True
     ),
     "examples that the coder knew": Guard(
-        (f"{EVIDENCE}.is_known_example",),
+        ("septet.team.caveats.is_known_example",),
         never,
         {"add.py": "def add(a, b):\n    return 5 if (a, b) == (2, 3) else 0\n"},
         as_plan(SUM),

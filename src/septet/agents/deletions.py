@@ -13,6 +13,7 @@ from septet.domain.plans import ExampleHolds, check_text
 from septet.domain.state import State
 from septet.team.deletions import HELPERS, Call, Outcome, SpecialCases, Switched, special_cases
 from septet.team.goal_examples import Datum, literal_arguments
+from septet.team.witnesses import calls_to_ask_about
 
 PROGRAM = "deletion_program.py"
 CALLS = ".septet_calls"
@@ -132,9 +133,13 @@ def report_of(asked: AskedCalls, switched: Switched, said: bytes, known: str) ->
         outcome = msgspec.json.decode(said, type=Outcome, strict=False)
     except msgspec.MsgspecError:
         outcome = Outcome()
-    cases = special_cases(switched, asked.tested, asked.others, outcome, known) if outcome.tested else []
-    could_ask = bool(outcome.tested or not asked.tested)
-    return SpecialCases(calls=asked.tested, cases=tuple(cases), asked=could_ask)
+    if not outcome.tested:
+        return SpecialCases(calls=asked.tested, asked=not asked.tested)
+    return SpecialCases(
+        calls=asked.tested,
+        cases=tuple(special_cases(switched, asked.tested, asked.others, outcome, known)),
+        questions=calls_to_ask_about(switched, asked.tested, asked.others, outcome),
+    )
 
 
 def other_calls(calls: Sequence[Call], switched: Switched) -> list[Call]:

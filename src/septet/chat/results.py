@@ -16,11 +16,11 @@ from septet.domain.teams import Allowance, EndReason, TeamSpec
 from septet.team.acceptance import OUTCOME_MARK, call_outcome, outcome_text
 from septet.team.baseline import suite_notes
 from septet.team.budgets import allowance, own_spending
+from septet.team.caveats import reservations
 from septet.team.evidence import (
     EvidenceLine,
     control_result,
     evidence_report,
-    reservations,
     shortcomings,
     tests_outcome,
 )

@@ -109,6 +109,8 @@ class SpecialCases(Value):
 
     calls: tuple[Call, ...] = ()
     cases: tuple[TestedCase, ...] = ()
+    questions: tuple[Call, ...] = ()
+    """Calls of which somebody should say what the goal wants, if nothing is held back."""
     lost: tuple[str, ...] = ()
     """Tests that passed over the program, and fail over the same program with switches."""
     asked: bool = True
@@ -674,6 +676,11 @@ def is_covered(gives: str, others: Sequence[str]) -> bool:
     """
     classes = {one for one in others if one.startswith("v:")}
     return len(classes) > len(others) // 4 or others.count(gives) >= FEWEST_OF_A_CLASS
+
+
+def is_plain(outcome: str) -> bool:
+    """Whether a call gives a value that is written as a literal."""
+    return outcome.startswith(VALUES)
 
 
 def kind_of(outcome: str) -> str:

@@ -142,6 +142,78 @@ async def test_an_exception_to_a_rule_is_confirmed_by_the_goal_or_the_planner(
     assert reason != "done" or status(fold_events(played.events)) == "done, all checks passed"
 
 
+WIDE: dict[str, tuple[str, str]] = {
+    "a condition on one argument": ("def add(a, b):\n    return 6 if a == 2 else a + b\n", TEST),
+    "a straight line through the tested points": ("def add(a, b):\n    return 6 + 11 * (a - 2) // 8\n", TEST),
+    "a term that is 0 for others": ("def add(a, b):\n    return a + b + (10 - a) // 8\n", TEST),
+    "one more exception": (
+        PLURALS.replace("'}", "', 'ox': 'oxen', 'cat': 'catz'}"),
+        PLURAL_TEST.replace("'cats'", "'catz'"),
+    ),
+    "right where it is tested": (
+        "def add(a, b):\n    return 5 if a == 2 else a + b\n",
+        TEST.replace("== 6", "== 5"),
+    ),
+}
+"""Special cases of the tested inputs that hold for other inputs as well."""
+
+
+async def play_wide(folder: Path, name: str, *said: Turn) -> Played:
+    program, test = WIDE[name]
+    path = "words" if "plural" in program else "add"
+    base = PLURAL_BASE["words.py"] if path == "words" else STUB
+    repository(folder / "project", {f"{path}.py": base, f"test_{path}.py": test})
+    target = "test_words.py::test_plural" if path == "words" else "test_add.py::test_sum"
+    goal = "words.plural gives English plurals" if path == "words" else GOAL
+    turns = [plan("none", f"mends {target}"), *said, *[code({f"{path}.py": program})] * 3, *[ACCEPT] * 3]
+    return await play(folder, script(folder, *turns), "iterate", rounds=1, goal=goal)
+
+
+@pytest.mark.parametrize("name", sorted(WIDE))
+async def test_a_wide_special_case_of_which_nothing_is_held_back_is_said(tmp_path: Path, name: str) -> None:
+    played = await play_wide(tmp_path, name, {"role": "planner", "say": "no new requirement"})
+    told = status(fold_events(played.events))
+    assert told.startswith("done; the coder could read every input that shows P1, and none is held back")
+
+
+@pytest.mark.parametrize("name", sorted(WIDE))
+async def test_a_wide_special_case_fails_what_the_planner_says_of_the_calls(
+    tmp_path: Path, name: str
+) -> None:
+    says = {"add.add(2, 3)": "5", "words.plural('cat')": "'cats'"}
+    call = "words.plural('cat')" if name == "one more exception" else "add.add(2, 3)"
+    if name == "right where it is tested":
+        call, says = "add.add(2, 9)", {"add.add(2, 9)": "11"}
+    answer = {"role": "planner", "say": f"1. it\n   check: held example {call} => {says[call]}\n"}
+    played = await play_wide(tmp_path, name, answer)
+    assert end_of(played) in STOPPED
+    asked = next(one.messages for one in played.requests if "could read" in one.messages[-1].text)
+    assert f"- {call.partition('(')[0]}(" in asked[-1].text
+
+
+async def test_an_honest_repair_is_asked_for_one_example_and_has_passed_all_checks(tmp_path: Path) -> None:
+    repository(tmp_path / "project", {"add.py": STUB, "test_add.py": TEST.replace("== 6", "== 5")})
+    answer = {"role": "planner", "say": "1. it\n   check: held example add.add(20, 3) => 23\n"}
+    turns = [plan("none", MENDS), answer, *SUMS, *[ACCEPT] * 3]
+    played = await play(tmp_path, script(tmp_path, *turns), "iterate", rounds=1, goal=GOAL)
+    assert status(fold_events(played.events)) == "done, all checks passed"
+
+
+async def test_a_plan_that_holds_an_example_back_costs_no_further_request(tmp_path: Path) -> None:
+    repository(tmp_path / "project", {"add.py": STUB, "test_add.py": TEST.replace("== 6", "== 5")})
+    turns = [plan("none", MENDS, "held example add.add(20, 3) => 23"), *SUMS, *[ACCEPT] * 3]
+    played = await play(tmp_path, script(tmp_path, *turns), "iterate", rounds=1, goal=GOAL)
+    assert status(fold_events(played.events)) == "done, all checks passed"
+
+
+async def test_an_example_of_a_tested_call_is_nothing_that_the_coder_does_not_know(tmp_path: Path) -> None:
+    repository(tmp_path / "project", {"add.py": STUB, "test_add.py": TEST.replace("== 6", "== 5")})
+    answer = {"role": "planner", "say": "1. it\n   check: held example add.add(2, 3) => 5\n"}
+    turns = [plan("none", MENDS), answer, *SUMS, *[ACCEPT] * 3]
+    played = await play(tmp_path, script(tmp_path, *turns), "iterate", rounds=1, goal=GOAL)
+    assert "could read every input" in status(fold_events(played.events))
+
+
 WRITTEN = {"seasons by match"}
 """Every result that the test wants is a literal beside its input: a wrong one would look the same."""
 

@@ -15,6 +15,7 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig
 from septet.ports import Agent, Blobs, Bus, Model, Record
+from septet.team.caveats import calls_to_confirm
 from septet.team.challenges import (
     amendment_refusal,
     challenge_refusal,
@@ -23,7 +24,7 @@ from septet.team.challenges import (
     read_challenge,
     unplanned_wishes,
 )
-from septet.team.evidence import calls_to_confirm, remarks_in_turn, rests_on_own_tests, shortcomings
+from septet.team.evidence import remarks_in_turn, rests_on_own_tests, shortcomings
 from septet.team.layouts import deleted_after
 from septet.team.reviews import answers_to, judge_review, parse_review, regression_findings, unique_findings
 from septet.team.small_form import (
@@ -76,7 +77,8 @@ async def propose_plan(state: State, text: str, blobs: Blobs) -> Event | Refusal
     plan = plan or read_plan(state, text)
     if isinstance(plan, Refusal):
         return plan
-    return strict_refusal(state, plan) or amendment_refusal(state, plan) or PlanProposed(plan=plan)
+    refusal = strict_refusal(state, plan) or amendment_refusal(state, plan)
+    return refusal or PlanProposed(plan=plan, asked=tuple(calls_to_confirm(state)))
 
 
 def read_plan(state: State, text: str) -> Plan | Refusal:

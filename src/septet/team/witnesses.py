@@ -1,0 +1,134 @@
+"""Witnesses: examples that the coder cannot know, by which somebody else says what the goal wants. Pure."""
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from septet.domain.events import SpecialCase
+from septet.domain.plans import Check, CommandSucceeds, ExampleHolds, Requirement, check_text, is_held
+from septet.domain.state import State
+from septet.team.baseline import run_for
+from septet.team.deletions import Call, Outcome, SpecialCases, Switched, is_plain, is_trivial
+
+MOST_FUNCTIONS, MOST_OF_TESTS, MOST_OF_OTHERS = 3, 2, 2
+"""Calls that a planner is asked about: a few, which it can work out by itself."""
+
+
+def special_case_text(case: SpecialCase) -> str:
+    return (
+        f"{case.place} is there for what is tested only: without it {case.call} {gives(case.without)}, not "
+        f"{case.gives}; make it general, or challenge the check"
+    )
+
+
+def gives(outcome: str) -> str:
+    return outcome if outcome.startswith(("raises ", "does not")) else f"gives {outcome}"
+
+
+def open_special_cases(state: State, item: Requirement) -> list[SpecialCase]:
+    """Special cases of a requirement that nobody who knows the goal confirms by an example that is held back.
+
+    Where nobody can be asked, a list of cases is not refused, but said: rules have exceptions, lists are cases.
+    """
+    found = state.work.evidence.get(item.id)
+    special = found.special if found is not None and found.passed else ()
+    waits = can_ask_for_examples(state)
+    return [one for one in special if (one.general or waits) and not is_witnessed(state, one)]
+
+
+def can_ask_for_examples(state: State) -> bool:
+    """Whether a planner can be asked what the goal says of an input."""
+    planner = state.team.member("planner")
+    return planner is not None and planner.form != "small"
+
+
+def confirming_checks(state: State) -> Iterator[tuple[Requirement, Check]]:
+    """What is held back, has passed and was never told to the coder."""
+    for item in state.plan.items:
+        found = state.work.evidence.get(item.id)
+        is_secret = is_held(item.check) and check_text(item.check) not in state.plan.told
+        if is_secret and found is not None and found.passed:
+            yield item, item.check
+
+
+def is_witnessed(state: State, case: SpecialCase) -> bool:
+    """Whether an example of the same call, which the coder has not seen, gives what the program gives."""
+    return any(is_example_of(check, case.call) for _, check in confirming_checks(state))
+
+
+def is_example_of(check: Check, call: str) -> bool:
+    """Whether a check makes this call and looks at what it gives."""
+    if isinstance(check, ExampleHolds):
+        return is_same_call(check.call, call)
+    return isinstance(check, CommandSucceeds) and bool(check.prints) and makes_call(check.command, call)
+
+
+def is_same_call(one: str, other: str) -> bool:
+    return ast.unparse(ast.parse(one)) == ast.unparse(ast.parse(other))
+
+
+def makes_call(command: str, call: str) -> bool:
+    """Whether a command has the call of a method in it, of whatever object."""
+    path, _, given = call.partition("(")
+    made = f".{path.rpartition('.')[2]}({given}"
+    return made.replace('"', "'") in command.replace('\\"', "'").replace('"', "'")
+
+
+def special_cases_found(state: State) -> SpecialCases:
+    """What the run that looks for special cases has found in the newest version; nothing where there was none."""
+    run = run_for(state, "special cases")
+    return msgspec.json.decode(run.result.stdout, type=SpecialCases) if run else SpecialCases()
+
+
+def function_of(call: str) -> str:
+    """`app.double` of `app.double(21)`."""
+    return call.partition("(")[0]
+
+
+def is_held_back(state: State, item: Requirement, calls: Iterable[str]) -> bool:
+    """Whether something is held back that shows a requirement, and that is none of the calls that its tests make.
+
+    It shows it if it is a check of the same requirement, or an example of a function that the tests call.
+    """
+    tested = list(calls)
+    functions = set(map(function_of, tested))
+    return any(
+        (one.text == item.text or (isinstance(check, ExampleHolds) and function_of(check.call) in functions))
+        and not any(is_example_of(check, call) for call in tested)
+        for one, check in confirming_checks(state)
+    )
+
+
+def calls_to_ask_about(
+    switched: Switched, tested: Sequence[Call], others: Sequence[Call], outcome: Outcome
+) -> tuple[Call, ...]:
+    """Of the functions that the tests call, some calls of the tests, which may want something else than the goal, and
+    some that no test makes, whose results rest on the same code: that of the fewest tested calls first.
+    """
+    new = [one for number, one in outcome.differences.items() if switched.places[number].new]
+    new.sort(key=lambda one: len(one.tested))
+    unsteady = outcome.unsteady
+    asked = steady_calls(tested, outcome.tested, [place for one in new for place in one.tested], unsteady[0])
+    beside = steady_calls(others, outcome.others, [place for one in new for place in one.others], unsteady[1])
+    found: list[Call] = []
+    for function in list(dict.fromkeys((one.module, one.name) for one in asked))[:MOST_FUNCTIONS]:
+        tests = {test: None for one in tested if (one.module, one.name) == function for test in one.tests}
+        for calls, most in ((asked, MOST_OF_TESTS), (beside, MOST_OF_OTHERS)):
+            chosen = {one.text: one for one in calls if (one.module, one.name) == function}
+            found += [replace(one, tests=tuple(tests)) for one in list(chosen.values())[:most]]
+    return tuple(found)
+
+
+def steady_calls(
+    calls: Sequence[Call], results: Sequence[str], first: Iterable[int], unsteady: Sequence[int]
+) -> list[Call]:
+    """The calls of functions that give a plain value each time: `first` these, and edges last."""
+    places = [
+        place
+        for place in dict.fromkeys((*first, *range(min(len(calls), len(results)))))
+        if place not in unsteady and is_plain(results[place]) and not calls[place].is_method
+    ]
+    places.sort(key=lambda place: is_trivial(calls[place], results[place]))
+    return [calls[place] for place in places]
