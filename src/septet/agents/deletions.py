@@ -20,7 +20,7 @@ CALLS = ".septet_calls"
 MOST_FUNCTIONS, MOST_TESTED, MOST_NEAR, MOST_FROM_CONSTANTS = 12, 60, 24, 120
 MOST_REPEATED, MOST_TIMES = 6, 5
 MOST_ROWS = 24
-LEAST_SECONDS, MOST_SECONDS = 0.3, 20.0
+LEAST_SECONDS, MOST_SECONDS = 0.45, 30.0
 
 
 class DeletionTask(Value):
@@ -103,9 +103,9 @@ def asked_calls(switched: Switched, calls: Sequence[Call]) -> AskedCalls:
 
 
 def deletion_seconds(state: State) -> float:
-    """Half as long as the checks themselves took: what is not found by then is not looked for."""
+    """Three quarters of what the checks themselves took: the report tells how many places are left."""
     own = sum(run.result.seconds for run in state.work.runs if run.purpose in ("run", "tests", "check"))
-    return min(MOST_SECONDS, max(LEAST_SECONDS, own / 2))
+    return min(MOST_SECONDS, max(LEAST_SECONDS, own * 0.75))
 
 
 def deletion_task(asked: AskedCalls, switched: Switched, path: Sequence[str], seconds: float) -> bytes:
@@ -139,6 +139,7 @@ def report_of(asked: AskedCalls, switched: Switched, said: bytes, known: str) ->
         calls=asked.tested,
         cases=tuple(special_cases(switched, asked.tested, asked.others, outcome, known)),
         questions=calls_to_ask_about(switched, asked.tested, asked.others, outcome),
+        untried=outcome.untried,
     )
 
 

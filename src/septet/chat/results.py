@@ -26,6 +26,7 @@ from septet.team.evidence import (
 )
 from septet.team.layouts import products_of
 from septet.team.questions import Question, open_ask, question
+from septet.team.witnesses import special_cases_found
 from septet.ways.endings import FINISHED, ending
 from septet.ways.table import way_of
 
@@ -98,6 +99,8 @@ class ProofCost(Value, omit_defaults=False):
     check_seconds: float
     controls: int
     control_seconds: float
+    untried: int = 0
+    """Places of the program at which nothing looked for special cases, because the checks are too short for that."""
 
 
 class Result(Value, omit_defaults=False):
@@ -166,6 +169,7 @@ def proof_cost(state: State) -> ProofCost:
         check_seconds=round(sum(own), 3),
         controls=len(other),
         control_seconds=round(sum(other), 3),
+        untried=special_cases_found(state).untried,
     )
 
 

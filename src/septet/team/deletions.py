@@ -115,6 +115,8 @@ class SpecialCases(Value):
     """Tests that passed over the program, and fail over the same program with switches."""
     asked: bool = True
     """Whether the program could be asked at all."""
+    untried: int = 0
+    """Places that nobody has taken away: the checks are short, and this may not take much longer."""
 
 
 class Outcome(Value):
@@ -127,6 +129,8 @@ class Outcome(Value):
     others: tuple[str, ...] = ()
     unsteady: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     differences: Mapping[int, Difference] = {}
+    untried: int = 0
+    """Places for which no time was left."""
 
 
 def with_switches(program: Mapping[str, str], before: Mapping[str, str]) -> Switched:
@@ -580,6 +584,9 @@ def special_cases(
     What `known`, the person's own words, says of the call itself is wanted: it is no special case.
     """
     answers = Answers(tested=tested, others=others, outcome=outcome, constants=switched.constants)
+    makers: dict[Call, list[str]] = {}
+    for one in tested:
+        makers.setdefault(replace(one, tests=()), []).extend(one.tests)
     found: dict[str, TestedCase] = {}
     for number, difference in outcome.differences.items():
         place = switched.places[number]
@@ -595,7 +602,8 @@ def special_cases(
             where = f"{place.path}:{place.line}"
             case = SpecialCase(place=where, call=text, gives=said(gives), without=said(told), general=general)
             before = found.get(text, TestedCase(case=case, tests=()))
-            found[text] = replace(before, tests=tuple(dict.fromkeys((*before.tests, *call.tests))))
+            tests = (*before.tests, *makers[replace(call, tests=())])
+            found[text] = replace(before, tests=tuple(dict.fromkeys(tests)))
     return list(found.values())
 
 
