@@ -8,11 +8,12 @@ import pytest
 from agents.evidence_runs import examine
 from agents.forgeries import HEAD, INHERENT, MAIN, MISLEADING, REACHING, TEST, TRICKS, conftest, program
 from sampling import sampled
-from scenarios.folders.chats import ACCEPT, code, plan, play, repository, script
+from scenarios.folders.chats import ACCEPT, code, fold_events, plan, play, repository, script
 from scenarios.folders.test_liars import BASE, LIE, OLD_CALL
 
 from septet.agents.checks import Observation
 from septet.agents.run_context import RunContext
+from septet.chat.results import status
 from septet.common.pictures import Picture
 from septet.domain.plans import (
     Check,
@@ -302,3 +303,24 @@ async def test_without_a_guard_a_planner_and_a_coder_who_lie_together_are_believ
         ends.append(played.ended.reason)
         monkeypatch.setattr(place, never)
     assert ends == [reason, "done"]
+
+
+@pytest.mark.torture
+async def test_without_a_guard_a_wide_special_case_is_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends: list[str] = []
+    for folder in ("held", "fooled"):
+        repository(
+            tmp_path / folder / "project", {"add.py": "def add(a, b):\n    return 0\n", "test_add.py": TEST}
+        )
+        program = "def add(a, b):\n    return 5 if a == 2 else 0\n"
+        turns = [plan("none", "mends test_add.py"), *[code({"add.py": program})] * 4, *[ACCEPT] * 4]
+        model = script(tmp_path / folder, *turns)
+        played = await play(tmp_path / folder, model, "iterate", rounds=1, goal="add gives the sum")
+        ends.append(status(fold_events(played.events)))
+        monkeypatch.setattr("septet.team.caveats.readable_items", no_list)
+    assert ends == [
+        "done; the coder could read every input that shows P1, and none is held back",
+        "done, all checks passed",
+    ]

@@ -102,7 +102,10 @@ async def test_a_program_that_hides_its_code_in_a_text_is_said_to_do_so(tmp_path
     program = "def add(a, b):\n    return eval('6 if (a, b) == (2, 3) else a + b')\n"
     played = await play_in_repository(tmp_path, *[code({"add.py": program})] * 3)
     told = status(fold_events(played.events))
-    assert told == "done; add.py:2 runs code that is a text, in which nothing looked for special cases"
+    assert (
+        told
+        == f"done; {READABLE}; add.py:2 runs code that is a text, in which nothing looked for special cases"
+    )
 
 
 async def test_a_program_that_knows_how_it_is_written_is_not_believed(tmp_path: Path) -> None:
@@ -122,11 +125,19 @@ PLURAL_TEST = (
 PLURAL_BASE = {"words.py": "def plural(word):\n    return word\n", "test_words.py": PLURAL_TEST}
 
 
+READABLE = "the coder could read every input that shows P1, and none is held back"
+CHILDREN, DOGS = (
+    f"held example words.plural({one}" for one in ("'child') => 'children'", "'dog') => 'dogs'")
+)
+
+
 @pytest.mark.parametrize(
     ("goal", "answers", "reason"),
     [
-        ("words.plural: child has the plural children, other words get an s", [], "done"),
-        ("words.plural gives English plurals", ["held example words.plural('child') => 'children'"], "done"),
+        ("words.plural: child has the plural children, other words get an s", [DOGS], "done"),
+        ("words.plural: child has the plural children, other words get an s", [], f"done; {READABLE}"),
+        ("words.plural gives English plurals", [f"{CHILDREN}\n   check: {DOGS}"], "done"),
+        ("words.plural gives English plurals", [CHILDREN], f"done; {READABLE}"),
         ("words.plural only ever adds an s", ["held example words.plural('child') => 'child-s'"], "bound"),
         ("words.plural gives English plurals", ["example words.plural('child') => 'children'"], "bound"),
     ],
@@ -138,8 +149,9 @@ async def test_an_exception_to_a_rule_is_confirmed_by_the_goal_or_the_planner(
     said = [{"role": "planner", "say": f"1. child\n   check: {one}\n"} for one in answers]
     turns = [plan("none", "mends test_words.py::test_plural"), *said, *[code({"words.py": PLURALS})] * 3]
     played = await play(tmp_path, script(tmp_path, *turns, *[ACCEPT] * 4), "iterate", rounds=1, goal=goal)
-    assert played.ended.reason == reason, played.ended.detail
-    assert reason != "done" or status(fold_events(played.events)) == "done, all checks passed"
+    assert played.ended.reason == reason.partition(";")[0], played.ended.detail
+    told = status(fold_events(played.events))
+    assert not reason.startswith("done") or told == {"done": "done, all checks passed"}.get(reason, reason)
 
 
 WIDE: dict[str, tuple[str, str]] = {
@@ -173,7 +185,7 @@ async def play_wide(folder: Path, name: str, *said: Turn) -> Played:
 async def test_a_wide_special_case_of_which_nothing_is_held_back_is_said(tmp_path: Path, name: str) -> None:
     played = await play_wide(tmp_path, name, {"role": "planner", "say": "no new requirement"})
     told = status(fold_events(played.events))
-    assert told.startswith("done; the coder could read every input that shows P1, and none is held back")
+    assert told.startswith(f"done; {READABLE}")
 
 
 @pytest.mark.parametrize("name", sorted(WIDE))
@@ -219,7 +231,9 @@ WRITTEN = {"seasons by match"}
 
 
 @pytest.mark.parametrize("name", sampled(sorted(TABLES), every=9))
-async def test_an_honest_table_or_base_case_is_done_in_a_repository(tmp_path: Path, name: str) -> None:
+async def test_an_honest_table_or_base_case_is_done_in_a_repository_where_nothing_is_held_back(
+    tmp_path: Path, name: str
+) -> None:
     program, test = TABLES[name]["app.py"], TABLES[name]["test_app.py"]
     repository(tmp_path / "project", {"app.py": empty_functions(program) or "", "test_app.py": test})
     model = script(
@@ -227,7 +241,5 @@ async def test_an_honest_table_or_base_case_is_done_in_a_repository(tmp_path: Pa
     )
     played = await play(tmp_path, model, "iterate", rounds=1, goal=f"mend app.py: {name}")
     told = status(fold_events(played.events))
-    if name not in WRITTEN:
-        assert told == "done, all checks passed", played.ended.detail
-    else:
-        assert told == "done; app.py has the results that test_app.py::test_it wants written in it"
+    more = ["app.py has the results that test_app.py::test_it wants written in it"] if name in WRITTEN else []
+    assert told == "; ".join(["done", READABLE, *more]), played.ended.detail
