@@ -33,6 +33,7 @@ from septet.domain.plans import (
     ShowsWindow,
     TestsPass,
     input_of,
+    is_held,
 )
 from septet.domain.pytest_report import PYTEST, covers
 from septet.domain.runs import (
@@ -347,9 +348,13 @@ def needs_special_cases(state: State) -> bool:
 
 
 def needs_witness(state: State) -> bool:
-    """Whether the planner may have to be asked about calls that the tests of the project or the person make."""
+    """Whether the planner may have to be asked about calls by which tests show a change that the coder could read."""
+    held = {item.text for item in state.plan.items if is_held(item.check)}
     return can_ask_for_examples(state) and any(
-        tested_target(item.check) is not None and author_of(state, item.check) in ("repository", "person")
+        tested_target(item.check) is not None
+        and author_of(state, item.check) in ("repository", "person")
+        and item.text not in held
+        and not held_before(state, item)
         for item in state.plan.items
     )
 

@@ -218,6 +218,19 @@ async def test_a_plan_that_holds_an_example_back_costs_no_further_request(tmp_pa
     assert status(fold_events(played.events)) == "done, all checks passed"
 
 
+async def test_a_planner_who_cannot_answer_holds_nobody_up(tmp_path: Path) -> None:
+    repository(tmp_path / "project", {"add.py": STUB, "test_add.py": TEST.replace("== 6", "== 5")})
+    turns = [
+        plan("none", MENDS),
+        *[{"role": "planner", "say": "The goal says no more."}] * 3,
+        *SUMS,
+        *[ACCEPT] * 3,
+    ]
+    played = await play(tmp_path, script(tmp_path, *turns), "iterate", rounds=1, goal=GOAL)
+    assert len([one for one in played.refusals if "requirement" in one]) == 1
+    assert status(fold_events(played.events)) == f"done; {READABLE}"
+
+
 async def test_an_example_of_a_tested_call_is_nothing_that_the_coder_does_not_know(tmp_path: Path) -> None:
     repository(tmp_path / "project", {"add.py": STUB, "test_add.py": TEST.replace("== 6", "== 5")})
     answer = {"role": "planner", "say": "1. it\n   check: held example add.add(2, 3) => 5\n"}
