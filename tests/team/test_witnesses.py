@@ -1,6 +1,4 @@
-"""Which calls a planner is asked about, and what confirms them."""
-
-from collections.abc import Mapping
+"""What confirms a change, and what its planner is asked about."""
 
 import msgspec
 import pytest
@@ -10,13 +8,10 @@ from team.states import STARTED, chat, planned, ran, version
 from septet.domain.events import EvidenceFound, PersonSpoke, PlanProposed, RunFinished
 from septet.domain.plans import Check, CommandSucceeds, ExampleHolds, Judged, Mends, Plan, Requirement
 from septet.domain.runs import RunResult
+from septet.domain.special_cases import Call, SpecialCases
 from septet.domain.state import State
 from septet.team.caveats import calls_to_confirm, reservations
-from septet.team.deletions import Call, Difference, Outcome, Place, SpecialCases, Switched
-from septet.team.witnesses import calls_to_ask_about
 
-NEW = Place(path="add.py", line=2, new=True, decides=True)
-SWITCHED = Switched(sources={}, places={1: NEW, 2: NEW, 3: replace(NEW, new=False)}, constants=())
 TARGET = "test_add.py::test_sum"
 
 
@@ -25,30 +20,6 @@ def called(*arguments: str, name: str = "add") -> Call:
 
 
 TESTED = [called("10", "7"), called("0", "1"), called("2", "3"), called("4", "4")]
-OTHERS = [called("9", "9"), called("2", "8"), called("5", "None"), called("7", "7")]
-
-
-def asked(differences: Mapping[int, Difference], tested: list[Call] = TESTED) -> list[str]:
-    results = ("v:int:17", "v:int:1", "v:int:6", "v:int:8")
-    outcome = Outcome(
-        tested=results,
-        others=("v:int:18", "v:int:6", "e:TypeError", "v:int:14"),
-        unsteady=((), (3,)),
-        differences=differences,
-    )
-    return [one.text for one in calls_to_ask_about(SWITCHED, tested, OTHERS, outcome)]
-
-
-def test_calls_that_rest_on_the_same_new_code_come_first_and_edges_last() -> None:
-    special = Difference(tested={2: "v:int:5"}, others={1: "v:int:10"})
-    wide = Difference(tested={0: "v:int:0", 1: "v:int:0", 2: "v:int:0"}, others={})
-    old = Difference(tested={3: "v:int:0"}, others={})
-    assert asked({1: wide, 2: special, 3: old}) == ["add(2, 3)", "add(10, 7)", "add(2, 8)", "add(9, 9)"]
-
-
-def test_without_a_difference_any_calls_are_asked_about_but_none_of_a_method() -> None:
-    assert asked({}) == ["add(10, 7)", "add(2, 3)", "add(9, 9)", "add(2, 8)"]
-    assert asked({}, [replace(one, name="Sums.add") for one in TESTED]) == []
 
 
 def mended(*added: Check, questions: bool = True, told: bool = False, planner: bool = True) -> State:

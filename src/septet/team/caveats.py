@@ -14,9 +14,9 @@ from septet.domain.plans import (
     gives_input,
 )
 from septet.domain.pytest_report import covers
+from septet.domain.special_cases import Call
 from septet.domain.state import State
 from septet.team.baseline import run_for
-from septet.team.deletions import Call
 from septet.team.evidence import (
     author_of,
     evidence_report,

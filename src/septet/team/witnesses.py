@@ -1,19 +1,15 @@
 """Witnesses: examples that the coder cannot know, by which somebody else says what the goal wants. Pure."""
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import msgspec
-from msgspec.structs import replace
 
 from septet.domain.events import SpecialCase
 from septet.domain.plans import Check, CommandSucceeds, ExampleHolds, Requirement, check_text, is_held
+from septet.domain.special_cases import SpecialCases
 from septet.domain.state import State
 from septet.team.baseline import run_for
-from septet.team.deletions import Call, Outcome, SpecialCases, Switched, is_plain, is_trivial
-
-MOST_FUNCTIONS, MOST_OF_TESTS, MOST_OF_OTHERS = 3, 2, 2
-"""Calls that a planner is asked about: a few, which it can work out by itself."""
 
 
 def special_case_text(case: SpecialCase) -> str:
@@ -99,36 +95,3 @@ def is_held_back(state: State, item: Requirement, calls: Iterable[str]) -> bool:
         and not any(is_example_of(check, call) for call in tested)
         for one, check in confirming_checks(state)
     )
-
-
-def calls_to_ask_about(
-    switched: Switched, tested: Sequence[Call], others: Sequence[Call], outcome: Outcome
-) -> tuple[Call, ...]:
-    """Of the functions that the tests call, some calls of the tests, which may want something else than the goal, and
-    some that no test makes, whose results rest on the same code: that of the fewest tested calls first.
-    """
-    new = [one for number, one in outcome.differences.items() if switched.places[number].new]
-    new.sort(key=lambda one: len(one.tested))
-    unsteady = outcome.unsteady
-    asked = steady_calls(tested, outcome.tested, [place for one in new for place in one.tested], unsteady[0])
-    beside = steady_calls(others, outcome.others, [place for one in new for place in one.others], unsteady[1])
-    found: list[Call] = []
-    for function in list(dict.fromkeys((one.module, one.name) for one in asked))[:MOST_FUNCTIONS]:
-        tests = {test: None for one in tested if (one.module, one.name) == function for test in one.tests}
-        for calls, most in ((asked, MOST_OF_TESTS), (beside, MOST_OF_OTHERS)):
-            chosen = {one.text: one for one in calls if (one.module, one.name) == function}
-            found += [replace(one, tests=tuple(tests)) for one in list(chosen.values())[:most]]
-    return tuple(found)
-
-
-def steady_calls(
-    calls: Sequence[Call], results: Sequence[str], first: Iterable[int], unsteady: Sequence[int]
-) -> list[Call]:
-    """The calls of functions that give a plain value each time: `first` these, and edges last."""
-    places = [
-        place
-        for place in dict.fromkeys((*first, *range(min(len(calls), len(results)))))
-        if place not in unsteady and is_plain(results[place]) and not calls[place].is_method
-    ]
-    places.sort(key=lambda place: is_trivial(calls[place], results[place]))
-    return [calls[place] for place in places]
