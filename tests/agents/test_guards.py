@@ -320,7 +320,8 @@ async def test_without_a_guard_a_wide_special_case_is_believed(
         model = script(tmp_path / folder, *turns)
         played = await play(tmp_path / folder, model, "iterate", rounds=1, goal="add gives the sum")
         ends.append(status(fold_events(played.events)))
-        monkeypatch.setattr("septet.team.caveats.readable_items", no_list)
+        for module in ("caveats", "confirmations"):
+            monkeypatch.setattr(f"septet.team.{module}.readable_items", no_list)
     assert ends == [
         "done; the coder could read every input that shows P1, and none is held back",
         "done, all checks passed",

@@ -10,7 +10,8 @@ from septet.domain.plans import Check, CommandSucceeds, ExampleHolds, Judged, Me
 from septet.domain.runs import RunResult
 from septet.domain.special_cases import Call, SpecialCases
 from septet.domain.state import State
-from septet.team.caveats import calls_to_confirm, reservations
+from septet.team.caveats import reservations
+from septet.team.confirmations import calls_to_confirm
 
 TARGET = "test_add.py::test_sum"
 

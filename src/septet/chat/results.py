@@ -16,7 +16,6 @@ from septet.domain.teams import Allowance, EndReason, TeamSpec
 from septet.team.acceptance import OUTCOME_MARK, call_outcome, outcome_text
 from septet.team.baseline import suite_notes
 from septet.team.budgets import allowance, own_spending
-from septet.team.caveats import reservations
 from septet.team.evidence import (
     EvidenceLine,
     control_result,
@@ -156,8 +155,14 @@ def result_of(state: State) -> Result:
         members=state.spending.members,
         answer=state.talk.answer.text if state.talk.answer else "",
         proof=proof_cost(state) if state.work.runs else None,
-        reservations=tuple(reservations(state)) if status == "done" else (),
+        reservations=known_reservations(state) if status == "done" else (),
     )
+
+
+def known_reservations(state: State) -> tuple[str, ...]:
+    from septet.team.caveats import reservations  # a list of chats that are not done need not load it
+
+    return tuple(reservations(state))
 
 
 def proof_cost(state: State) -> ProofCost:
@@ -318,7 +323,7 @@ def ending_text(state: State, ended: ChatEnded) -> str:
     text = ENDINGS[ended.reason].format(by=ended.by or "a member")
     if ended.reason == "claimed" and state.floor.termination is not None:
         text = "claimed, not proven: the manager says it is done, nothing was checked"
-    if ended.reason == "done" and (known := reservations(state)):
+    if ended.reason == "done" and (known := known_reservations(state)):
         text = f"done; {'; '.join(known)}"
     detail = ended.detail if ended.reason != "done" else ""
     return f"{text} ({detail})" if detail and detail != text else text

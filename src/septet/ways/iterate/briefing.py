@@ -25,8 +25,8 @@ from septet.team.briefing import (
     wishes_in_turn,
     wishes_section,
 )
-from septet.team.caveats import calls_to_confirm, special_cases_to_confirm
 from septet.team.challenges import challenge_decisions_section, challenge_section, unplanned_wishes
+from septet.team.confirmations import calls_to_confirm, special_cases_to_confirm
 from septet.team.evidence import evidence_report, result_lines
 from septet.team.questions import ASK, NO_ANSWER
 from septet.team.reviews import review_text

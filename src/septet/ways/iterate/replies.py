@@ -15,7 +15,6 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig
 from septet.ports import Agent, Blobs, Bus, Model, Record
-from septet.team.caveats import calls_to_confirm, special_cases_to_confirm
 from septet.team.challenges import (
     amendment_refusal,
     challenge_refusal,
@@ -24,6 +23,7 @@ from septet.team.challenges import (
     read_challenge,
     unplanned_wishes,
 )
+from septet.team.confirmations import calls_to_confirm, special_cases_to_confirm
 from septet.team.evidence import remarks_in_turn, rests_on_own_tests, shortcomings
 from septet.team.layouts import deleted_after
 from septet.team.reviews import answers_to, judge_review, parse_review, regression_findings, unique_findings
