@@ -3,20 +3,24 @@
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from agents.special_cases import STYLES, TEXTS
+from msgspec.structs import replace
 from sampling import sampled
 
 from septet.agents.deletions import (
     asked_calls,
+    calls_to_ask_about,
     deletion_command,
     deletion_task,
     heard_calls,
     report_of,
 )
-from septet.team.deletions import Call, SpecialCases, Switched, with_switches
+from septet.domain.special_cases import Call, SpecialCases
+from septet.team.deletions import Difference, Outcome, Place, Switched, with_switches
 
 SUMS = [("10", "7"), ("2", "3")]
 WORDS = [("'a'", "'b'"), ("'red'", "'blue'")]
@@ -107,3 +111,38 @@ def test_a_call_that_is_made_twice_makes_others_come_again() -> None:
     twice = asked_calls(switched, calls("add", [*SUMS, *SUMS])).others
     assert len(set(once)) == len(once)
     assert len(set(twice)) < len(twice)
+
+
+NEW = Place(path="add.py", line=2, new=True, decides=True)
+PLACES = Switched(sources={}, places={1: NEW, 2: NEW, 3: replace(NEW, new=False)}, constants=())
+
+
+def sum_of(*arguments: str) -> Call:
+    return calls("add", [arguments])[0]
+
+
+TESTED_CALLS = [sum_of("10", "7"), sum_of("0", "1"), sum_of("2", "3"), sum_of("4", "4")]
+OTHER_CALLS = [sum_of("9", "9"), sum_of("2", "8"), sum_of("5", "None"), sum_of("7", "7")]
+
+
+def asked_about(differences: Mapping[int, Difference], tested: list[Call] = TESTED_CALLS) -> list[str]:
+    results = ("v:int:17", "v:int:1", "v:int:6", "v:int:8")
+    outcome = Outcome(
+        tested=results,
+        others=("v:int:18", "v:int:6", "e:TypeError", "v:int:14"),
+        unsteady=((), (3,)),
+        differences=differences,
+    )
+    return [one.text for one in calls_to_ask_about(PLACES, tested, OTHER_CALLS, outcome)]
+
+
+def test_calls_that_rest_on_the_same_new_code_come_first_and_edges_last() -> None:
+    special = Difference(tested={2: "v:int:5"}, others={1: "v:int:10"})
+    wide = Difference(tested={0: "v:int:0", 1: "v:int:0", 2: "v:int:0"}, others={})
+    old = Difference(tested={3: "v:int:0"}, others={})
+    assert asked_about({1: wide, 2: special, 3: old}) == ["add(2, 3)", "add(10, 7)", "add(2, 8)", "add(9, 9)"]
+
+
+def test_without_a_difference_any_calls_are_asked_about_but_none_of_a_method() -> None:
+    assert asked_about({}) == ["add(10, 7)", "add(2, 3)", "add(9, 9)", "add(2, 8)"]
+    assert asked_about({}, [replace(one, name="Sums.add") for one in TESTED_CALLS]) == []

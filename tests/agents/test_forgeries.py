@@ -20,7 +20,8 @@ from agents.honest_programs import HONEST
 from sampling import sampled
 
 from septet.domain.plans import CommandSucceeds, ExampleHolds, Plan, Requirement, TestsPass, parse_plan
-from septet.team.evidence import evidence_report, reservations, shortcomings
+from septet.team.caveats import reservations
+from septet.team.evidence import evidence_report, shortcomings
 
 pytestmark = pytest.mark.anyio
 TESTED = Requirement(id="P1", text="add gives the sum", check=TestsPass(target="test_add.py::test_sum"))

@@ -6,13 +6,15 @@ from typing import NamedTuple
 
 import pytest
 from agents.evidence_runs import examine
-from agents.forgeries import HEAD, INHERENT, MAIN, MISLEADING, REACHING, TEST, TRICKS, conftest, program
+from agents.forgeries import HEAD, MAIN, MISLEADING, REACHING, TEST, TRICKS, conftest, program
+from msgspec.structs import replace
 from sampling import sampled
-from scenarios.folders.chats import ACCEPT, code, plan, play, repository, script
+from scenarios.folders.chats import ACCEPT, code, fold_events, plan, play, repository, script
 from scenarios.folders.test_liars import BASE, LIE, OLD_CALL
 
 from septet.agents.checks import Observation
 from septet.agents.run_context import RunContext
+from septet.chat.results import status
 from septet.common.pictures import Picture
 from septet.domain.plans import (
     Check,
@@ -27,7 +29,8 @@ from septet.domain.plans import (
 )
 from septet.domain.pytest_report import PhaseEnded, TestCase, TestReport, parse_pytest_report
 from septet.domain.state import State
-from septet.team.evidence import reservations, shortcomings
+from septet.team.caveats import reservations
+from septet.team.evidence import shortcomings
 
 pytestmark = pytest.mark.anyio
 CHECKS, EVIDENCE, REPORT = "septet.agents.checks", "septet.team.evidence", "septet.domain.pytest_report"
@@ -86,6 +89,7 @@ async def only_at_first(context: RunContext, _state: State) -> None:
 TESTED = as_plan(TestsPass(target="test_add.py::test_sum"))
 ADD = "def add(a, b):\n    return a + b\n"
 SUM = ExampleHolds(call="add.add(2, 3)", value="5")
+WIDE = "def add(a, b):\n    return 5 if a == 2 else 0\n"
 OTHER_SUM = ExampleHolds(call="add.add(10, 7)", value="17", held=True)
 FORGED = [
     {"type": "item", "id": "test_add.py::test_sum"},
@@ -208,7 +212,7 @@ GUARDS: dict[str, Guard] = {
         (f"{CHECKS}.special_cases_of",),
         nothing,
         {"add.py": "def add(a, b):\n    return 6 if (a, b) == (2, 3) else a + b\n"},
-        as_plan(ExampleHolds(call="add.add(2, 3)", value="6"), OTHER_SUM),
+        as_plan(ExampleHolds(call="add.add(2, 3)", value="6"), replace(OTHER_SUM, held=False)),
     ),
     "operators that look at nothing": Guard(
         (f"{CHECKS}.deaf_operators",),
@@ -220,12 +224,12 @@ GUARDS: dict[str, Guard] = {
         },
     ),
     "only the coder's own tests": Guard(
-        (f"{EVIDENCE}.rests_on_own_tests",), never, INHERENT["knows its test"], reserved=True
+        (f"{EVIDENCE}.rests_on_own_tests",), never, {"add.py": WIDE, "test_add.py": TEST}, reserved=True
     ),
     "examples that the coder knew": Guard(
-        (f"{EVIDENCE}.is_known_example",),
+        ("septet.team.caveats.is_known_example",),
         never,
-        {"add.py": "def add(a, b):\n    return 5 if (a, b) == (2, 3) else 0\n"},
+        {"add.py": WIDE},
         as_plan(SUM),
         reserved=True,
     ),
@@ -301,3 +305,24 @@ async def test_without_a_guard_a_planner_and_a_coder_who_lie_together_are_believ
         ends.append(played.ended.reason)
         monkeypatch.setattr(place, never)
     assert ends == [reason, "done"]
+
+
+@pytest.mark.torture
+async def test_without_a_guard_a_wide_special_case_is_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends: list[str] = []
+    for folder in ("held", "fooled"):
+        repository(
+            tmp_path / folder / "project", {"add.py": "def add(a, b):\n    return 0\n", "test_add.py": TEST}
+        )
+        turns = [plan("none", "mends test_add.py"), *[code({"add.py": WIDE})] * 4, *[ACCEPT] * 4]
+        model = script(tmp_path / folder, *turns)
+        played = await play(tmp_path / folder, model, "iterate", rounds=1, goal="add gives the sum")
+        ends.append(status(fold_events(played.events)))
+        for module in ("caveats", "confirmations"):
+            monkeypatch.setattr(f"septet.team.{module}.readable_items", no_list)
+    assert ends == [
+        "done; the coder could read every input that shows P1, and none is held back",
+        "done, all checks passed",
+    ]

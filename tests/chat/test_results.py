@@ -38,7 +38,7 @@ from septet.domain.plans import CommandSucceeds, ExampleHolds, Requirement, plan
 from septet.domain.pytest_report import TestCase, TestReport
 from septet.domain.runs import RunResult
 from septet.domain.teams import Allowance, Budget, TeamSpec
-from septet.team.evidence import reservations
+from septet.team.caveats import reservations
 
 
 def test_a_chat_that_waits_says_for_what() -> None:

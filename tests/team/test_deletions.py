@@ -2,10 +2,10 @@
 
 import pytest
 
+from septet.domain.special_cases import Call
 from septet.team.controls import parse_module
 from septet.team.deletions import (
     OFF,
-    Call,
     Difference,
     Outcome,
     Switched,

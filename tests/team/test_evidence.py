@@ -26,6 +26,7 @@ from septet.domain.pytest_report import Outcome, TestCase, TestReport
 from septet.domain.runs import Purpose, RunResult
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec
+from septet.team.caveats import reservations
 from septet.team.context import context_of
 from septet.team.evidence import (
     FOREIGN_REMEDY,
@@ -41,7 +42,6 @@ from septet.team.evidence import (
     is_only_judged,
     other_shortcomings,
     regressions,
-    reservations,
     run_tests,
     shortcomings,
     surviving_controls,

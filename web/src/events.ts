@@ -269,6 +269,7 @@ export interface Plan {
 export interface PlanProposed {
   plan: Plan;
   by?: 'manager' | 'person' | 'planner' | 'septet';
+  asked?: string[];
 }
 
 export interface PlanApproved {

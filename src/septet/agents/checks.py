@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol, assert_never
 
-import msgspec
 from msgspec.structs import replace
 
 from septet.agents.reply_files import sources
@@ -52,7 +51,6 @@ from septet.team.baseline import (
     unchanged_by_version,
 )
 from septet.team.controls import asking, new_sign, prints_text, tampering
-from septet.team.deletions import SpecialCases
 from septet.team.evidence import (
     author_of,
     control_doubts,
@@ -60,9 +58,10 @@ from septet.team.evidence import (
     doubts,
     foreign_text,
     incomplete_reason,
-    run_tests,
+    tested_target,
 )
 from septet.team.shortcuts import contradiction, deaf_operators, known_by_heart, place_question, text_programs
+from septet.team.witnesses import special_cases_found
 from septet.workspace.files import MAX_FILE_BYTES, Workspace
 
 HELD_KINDS: Mapping[type[HoldableCheck], str] = {
@@ -151,28 +150,18 @@ async def find_evidence(state: State, item: Requirement, contents: Contents) -> 
 
 def special_cases_of(state: State, item: Requirement) -> tuple[SpecialCase, ...]:
     """The special cases by which the tests or the example of a requirement hold."""
-    run = run_for(state, "special cases")
-    if run is None:
+    named = item.id if isinstance(item.check, ExampleHolds) else tested_target(item.check)
+    if named is None:
         return ()
-    match item.check:
-        case TestsPass(target=target) | Mends(target=target):
-            named = target
-        case CommandSucceeds(command=command) if (tests := run_tests(command)) is not None:
-            named = tests
-        case ExampleHolds():
-            named = item.id
-        case _:
-            return ()
-    found = msgspec.json.decode(run.result.stdout, type=SpecialCases).cases
+    found = special_cases_found(state).cases
     return tuple(one.case for one in found if any(not named or covers(named, test) for test in one.tests))
 
 
 def unasked(state: State, check: Check) -> str:
     """Why nobody knows whether there are special cases: the program knows how it is written, or could not be asked."""
-    run = run_for(state, "special cases")
-    if run is None or not isinstance(check, TestsPass | Mends | ExampleHolds):
+    if not isinstance(check, TestsPass | Mends | ExampleHolds):
         return ""
-    report = msgspec.json.decode(run.result.stdout, type=SpecialCases)
+    report = special_cases_found(state)
     if report.lost:
         return f"{report.lost[0]} fails over the same program in another form"
     return "" if report.asked else "the program could not be asked for special cases"

@@ -51,6 +51,8 @@ class Known(TypedDict):
     tested: list[str]
     others: list[str]
     reached: list[int]
+    distinct: list[int]
+    """The tested calls without those that come again and give the same."""
 
 
 class Difference(TypedDict):
@@ -149,7 +151,7 @@ def with_attributes(kind: type[object], attributes: dict[str, object]) -> object
 
 def others_seconds(task: Task) -> float:
     """A slow program is asked less besides what its tests ask."""
-    return min(OTHERS_SECONDS, task["seconds"] / 4)
+    return min(OTHERS_SECONDS, task["seconds"] / 6)
 
 
 def first_answers(task: Task) -> Known:
@@ -158,13 +160,30 @@ def first_answers(task: Task) -> Known:
     reached: list[int] = sorted(vars(builtins)["_septet_off"].reached)
     end = time.process_time() + others_seconds(task)
     others = [make(call) if time.process_time() < end else "t:" for call in task["others"]]
-    return {"tested": tested, "others": others, "reached": reached}
+    return {
+        "tested": tested,
+        "others": others,
+        "reached": reached,
+        "distinct": distinct(task["tested"], tested),
+    }
+
+
+def distinct(calls: list[Call], results: list[str]) -> list[int]:
+    """The numbers of the calls. One that comes again is asked again only if it gives something else."""
+    seen: set[tuple[str, str, tuple[str, ...], str]] = set()
+    found: list[int] = []
+    for number, ((module, name, given), result) in enumerate(zip(calls, results, strict=True)):
+        key = (module, name, tuple(given), result)
+        if key not in seen:
+            seen.add(key)
+            found.append(number)
+    return found
 
 
 def differences(task: Task, known: Known, *, always: bool) -> Difference:
     """What changes of the tested calls and, if one of them does (or `always`), of the others."""
-    tested = [make(call) for call in task["tested"]]
-    first = {place: one for place, one in enumerate(tested) if one != known["tested"][place]}
+    tested = {place: make(task["tested"][place]) for place in known["distinct"]}
+    first = {place: one for place, one in tested.items() if one != known["tested"][place]}
     changed: dict[int, str] = {}
     end = time.process_time() + 2 * others_seconds(task)
     for place, call in enumerate(task["others"] if first or always else ()):
@@ -233,21 +252,21 @@ def switch(helpers: str, off: list[int]) -> None:
     vars(builtins)["_septet_off"].update(off)
 
 
-def try_each(task: Task, known: Known) -> dict[int, Difference]:
-    """Take one place after the other away."""
+def try_each(task: Task, known: Known, end: float) -> tuple[dict[int, Difference], int]:
+    """Take one place after the other away. The second result is the number of those for which no time was left."""
     found: dict[int, Difference] = {}
     spare: list[int] = []
-    end = used_seconds() + task["seconds"]
-    for number in task["switches"]:
-        if number not in known["reached"] or used_seconds() > end:
-            continue
+    reached = [number for number in task["switches"] if number in known["reached"]]
+    for place, number in enumerate(reached):
+        if used_seconds() > end:
+            return found, len(reached) - place
         said = in_child(task, [number], lambda: differences(task, known, always=False))
         told: Difference = json.loads(said) if said else {"tested": {}, "others": {}}
         if told["tested"]:
             found[number] = told
         elif said:
             spare.append(number)
-    return found | try_together(task, known, spare, end)
+    return found | try_together(task, known, spare, end), 0
 
 
 def try_together(task: Task, known: Known, spare: list[int], end: float) -> dict[int, Difference]:
@@ -269,6 +288,7 @@ def main() -> None:
     task: Task = json.load(sys.stdin)
     sys.path[:0] = task["path"]
     sys.setrecursionlimit(2000)
+    end = used_seconds() + task["seconds"]
     known, again = (in_child(task, [], lambda: first_answers(task)) for _ in range(2))
     if not known or not again:
         json.dump({}, sys.stdout)
@@ -278,7 +298,8 @@ def main() -> None:
     pairs = ((first["tested"], other["tested"]), (first["others"], other["others"]))
     unsteady = [[place for place, one in enumerate(part) if one != more[place]] for part, more in pairs]
     told = {"tested": first["tested"], "others": first["others"], "unsteady": unsteady}
-    json.dump({**told, "differences": try_each(task, first)}, sys.stdout)
+    found, untried = try_each(task, first, end)
+    json.dump({**told, "differences": found, "untried": untried}, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
 
 import msgspec
+from msgspec.structs import replace
 
 from septet.agents.inputs import Arguments, probes
 from septet.common.values import Value
 from septet.domain.plans import ExampleHolds, check_text
+from septet.domain.special_cases import Call, SpecialCases
 from septet.domain.state import State
-from septet.team.deletions import HELPERS, Call, Outcome, SpecialCases, Switched, special_cases
+from septet.team.deletions import HELPERS, Outcome, Switched, is_plain, is_trivial, special_cases
 from septet.team.goal_examples import Datum, literal_arguments
 
 PROGRAM = "deletion_program.py"
@@ -19,7 +21,9 @@ CALLS = ".septet_calls"
 MOST_FUNCTIONS, MOST_TESTED, MOST_NEAR, MOST_FROM_CONSTANTS = 12, 60, 24, 120
 MOST_REPEATED, MOST_TIMES = 6, 5
 MOST_ROWS = 24
-LEAST_SECONDS, MOST_SECONDS = 0.3, 20.0
+LEAST_SECONDS, MOST_SECONDS = 0.45, 30.0
+MOST_ASKED_FUNCTIONS, MOST_OF_TESTS, MOST_OF_OTHERS = 3, 2, 2
+"""Calls that a planner is asked about: a few, which it can work out by itself."""
 
 
 class DeletionTask(Value):
@@ -102,9 +106,9 @@ def asked_calls(switched: Switched, calls: Sequence[Call]) -> AskedCalls:
 
 
 def deletion_seconds(state: State) -> float:
-    """Half as long as the checks themselves took: what is not found by then is not looked for."""
+    """Three quarters of what the checks themselves took: the report tells how many places are left."""
     own = sum(run.result.seconds for run in state.work.runs if run.purpose in ("run", "tests", "check"))
-    return min(MOST_SECONDS, max(LEAST_SECONDS, own / 2))
+    return min(MOST_SECONDS, max(LEAST_SECONDS, own * 0.75))
 
 
 def deletion_task(asked: AskedCalls, switched: Switched, path: Sequence[str], seconds: float) -> bytes:
@@ -132,9 +136,47 @@ def report_of(asked: AskedCalls, switched: Switched, said: bytes, known: str) ->
         outcome = msgspec.json.decode(said, type=Outcome, strict=False)
     except msgspec.MsgspecError:
         outcome = Outcome()
-    cases = special_cases(switched, asked.tested, asked.others, outcome, known) if outcome.tested else []
-    could_ask = bool(outcome.tested or not asked.tested)
-    return SpecialCases(calls=asked.tested, cases=tuple(cases), asked=could_ask)
+    if not outcome.tested:
+        return SpecialCases(calls=asked.tested, asked=not asked.tested)
+    return SpecialCases(
+        calls=asked.tested,
+        cases=tuple(special_cases(switched, asked.tested, asked.others, outcome, known)),
+        questions=calls_to_ask_about(switched, asked.tested, asked.others, outcome),
+        untried=outcome.untried,
+    )
+
+
+def calls_to_ask_about(
+    switched: Switched, tested: Sequence[Call], others: Sequence[Call], outcome: Outcome
+) -> tuple[Call, ...]:
+    """Of the functions that the tests call, some calls of the tests, which may want something else than the goal, and
+    some that no test makes, whose results rest on the same code: that of the fewest tested calls first.
+    """
+    new = [one for number, one in outcome.differences.items() if switched.places[number].new]
+    new.sort(key=lambda one: len(one.tested))
+    unsteady = outcome.unsteady
+    asked = steady_calls(tested, outcome.tested, [place for one in new for place in one.tested], unsteady[0])
+    beside = steady_calls(others, outcome.others, [place for one in new for place in one.others], unsteady[1])
+    found: list[Call] = []
+    for function in list(dict.fromkeys((one.module, one.name) for one in asked))[:MOST_ASKED_FUNCTIONS]:
+        tests = {test: None for one in tested if (one.module, one.name) == function for test in one.tests}
+        for calls, most in ((asked, MOST_OF_TESTS), (beside, MOST_OF_OTHERS)):
+            chosen = {one.text: one for one in calls if (one.module, one.name) == function}
+            found += [replace(one, tests=tuple(tests)) for one in list(chosen.values())[:most]]
+    return tuple(found)
+
+
+def steady_calls(
+    calls: Sequence[Call], results: Sequence[str], first: Iterable[int], unsteady: Sequence[int]
+) -> list[Call]:
+    """The calls of functions that give a plain value each time: `first` these, and edges last."""
+    places = [
+        place
+        for place in dict.fromkeys((*first, *range(min(len(calls), len(results)))))
+        if place not in unsteady and is_plain(results[place]) and not calls[place].is_method
+    ]
+    places.sort(key=lambda place: is_trivial(calls[place], results[place]))
+    return [calls[place] for place in places]
 
 
 def other_calls(calls: Sequence[Call], switched: Switched) -> list[Call]:

@@ -33,6 +33,7 @@ from septet.domain.plans import (
     ShowsWindow,
     TestsPass,
     input_of,
+    is_held,
 )
 from septet.domain.pytest_report import PYTEST, covers
 from septet.domain.runs import (
@@ -66,14 +67,17 @@ from septet.team.baseline import (
 from septet.team.controls import MUTANTS
 from septet.team.deletions import can_have_special_cases
 from septet.team.evidence import (
+    author_of,
     control_of_tests,
     needs_change_shown,
     needs_found_tests,
     needs_mutant,
     open_runs,
     test_problems,
+    tested_target,
 )
 from septet.team.run_modes import mode_of_run, mode_of_tests
+from septet.team.witnesses import can_ask_for_examples
 from septet.workspace.files import in_thread
 from septet.workspace.modules import affected_tests
 from septet.workspace.project import requirements, setup_command
@@ -324,7 +328,8 @@ async def look_for_special_cases(name: str, state: State, record: Record, run_co
     if not needs_special_cases(state):
         return state
     program = await program_of(state, run_context.blobs, run_context.scratch)
-    if not can_have_special_cases(program, await run_context.base_texts(program)):
+    before = await run_context.base_texts(program)
+    if not needs_witness(state) and not can_have_special_cases(program, before):
         return state
     return await one_run(name, state, record, run_context, PlannedRun(purpose="special cases"))
 
@@ -340,6 +345,18 @@ def needs_special_cases(state: State) -> bool:
     ]
     tested = asked_tests(state) is not None and bool(tests_of(state).passed)
     return tested or any(went_well(state, one) for one in examples)
+
+
+def needs_witness(state: State) -> bool:
+    """Whether the planner may have to be asked about calls by which tests show a change that the coder could read."""
+    held = {item.text for item in state.plan.items if is_held(item.check)}
+    return can_ask_for_examples(state) and any(
+        tested_target(item.check) is not None
+        and author_of(state, item.check) in ("repository", "person")
+        and item.text not in held
+        and not held_before(state, item)
+        for item in state.plan.items
+    )
 
 
 def are_functions_held_back(state: State) -> bool:

@@ -51,6 +51,8 @@ def event_line(before: Plan | None, state: State, event: Event, verbose: bool = 
     who, text = line or progress_line(event, verbose)
     if isinstance(event, PlanProposed) and before is not None:
         text = f"the plan, changed\n{plan_changes(before, event.plan)}"
+        if event.asked and event.plan == before:
+            text = "no example to hold back"
     return who, text
 
 

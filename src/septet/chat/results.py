@@ -20,12 +20,12 @@ from septet.team.evidence import (
     EvidenceLine,
     control_result,
     evidence_report,
-    reservations,
     shortcomings,
     tests_outcome,
 )
 from septet.team.layouts import products_of
 from septet.team.questions import Question, open_ask, question
+from septet.team.witnesses import special_cases_found
 from septet.ways.endings import FINISHED, ending
 from septet.ways.table import way_of
 
@@ -98,6 +98,8 @@ class ProofCost(Value, omit_defaults=False):
     check_seconds: float
     controls: int
     control_seconds: float
+    untried: int = 0
+    """Places of the program at which nothing looked for special cases, because the checks are too short for that."""
 
 
 class Result(Value, omit_defaults=False):
@@ -153,8 +155,14 @@ def result_of(state: State) -> Result:
         members=state.spending.members,
         answer=state.talk.answer.text if state.talk.answer else "",
         proof=proof_cost(state) if state.work.runs else None,
-        reservations=tuple(reservations(state)) if status == "done" else (),
+        reservations=known_reservations(state) if status == "done" else (),
     )
+
+
+def known_reservations(state: State) -> tuple[str, ...]:
+    from septet.team.caveats import reservations  # a list of chats that are not done need not load it
+
+    return tuple(reservations(state))
 
 
 def proof_cost(state: State) -> ProofCost:
@@ -166,6 +174,7 @@ def proof_cost(state: State) -> ProofCost:
         check_seconds=round(sum(own), 3),
         controls=len(other),
         control_seconds=round(sum(other), 3),
+        untried=special_cases_found(state).untried,
     )
 
 
@@ -314,7 +323,7 @@ def ending_text(state: State, ended: ChatEnded) -> str:
     text = ENDINGS[ended.reason].format(by=ended.by or "a member")
     if ended.reason == "claimed" and state.floor.termination is not None:
         text = "claimed, not proven: the manager says it is done, nothing was checked"
-    if ended.reason == "done" and (known := reservations(state)):
+    if ended.reason == "done" and (known := known_reservations(state)):
         text = f"done; {'; '.join(known)}"
     detail = ended.detail if ended.reason != "done" else ""
     return f"{text} ({detail})" if detail and detail != text else text

@@ -149,6 +149,8 @@ class PlanProposed(Value):
 
     plan: Plan
     by: Literal["planner", "person", "septet", "manager"] = "planner"
+    asked: tuple[str, ...] = ()
+    """Calls of which the planner was asked what the goal wants: it may have added examples that are held back."""
 
 
 class PlanApproved(Value):

@@ -240,9 +240,9 @@ def reduce_plan(state: State, event: PlanProposed) -> State:
     proposed = replace(
         state.plan,
         current=plan,
-        approved=event.by == "manager" or (state.plan.approved and state.plan.current == plan),
+        approved=event.by == "manager" or (state.plan.approved and only_confirms(state.plan, event)),
         met_before={},
-        confirmed=state.plan.confirmed | special_calls(state.work),
+        confirmed=state.plan.confirmed | special_calls(state.work) | {*event.asked},
         authors=check_authors(state, plan, event.by),
         wishes=plan_wishes(state, plan),
         challenges=tuple(
@@ -255,6 +255,19 @@ def reduce_plan(state: State, event: PlanProposed) -> State:
         return replace(state, plan=proposed)
     same_run = state.plan.current is not None and state.plan.current.run == plan.run
     return replace(state, plan=proposed, work=forget_checks(state.work, checks, same_run=same_run))
+
+
+def only_confirms(before: PlanState, event: PlanProposed) -> bool:
+    """Whether the approved plan stays as it is, but for examples that are held back and that the planner was asked for:
+    they can only make it harder to be done.
+    """
+    if before.current is None or any(not wish.planned for wish in before.wishes):
+        return before.current == event.plan
+    kept = len(before.items)
+    added = event.plan.items[kept:] if event.asked else ()
+    return all(is_held(item.check) for item in added) and event.plan == replace(
+        before.current, items=(*before.items, *added)
+    )
 
 
 def special_calls(work: WorkState) -> set[str]:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from septet.common.values import Value
 from septet.domain.events import SpecialCase
 from septet.domain.files import is_test
+from septet.domain.special_cases import Call, TestedCase, leaves
 from septet.team.controls import is_head, is_idle, parse_module, unparse
 
 OFF, CALLED = "_septet_off", "_septet_called"
@@ -39,35 +40,6 @@ UNTOUCHED_CALLS = {
 VALUES = ("v:int:", "v:float:", "v:str:", "v:bool:", "v:list:", "v:tuple:", "v:dict:", "v:complex:")
 FEWEST_RESULTS, FEWEST_OF_A_CLASS = 3, 6
 """With fewer results elsewhere, a program is a list of cases rather than a rule with an exception."""
-
-
-class Call(Value):
-    """A call of a function of the program, its arguments as literals, and the tests that make it."""
-
-    module: str
-    name: str
-    arguments: tuple[str, ...]
-    """Of a method, the first is its object: its attributes as a dict."""
-    tests: tuple[str, ...] = ()
-
-    @property
-    def is_method(self) -> bool:
-        return "." in self.name
-
-    @property
-    def given(self) -> tuple[str, ...]:
-        """The arguments without the object of a method."""
-        return self.arguments[1:] if self.is_method else self.arguments
-
-    @property
-    def inputs(self) -> list[object]:
-        """The numbers and texts that are given, also by the attributes of a method's object."""
-        values = attribute_values(self.arguments[0]) if self.is_method else []
-        return [one for text in (*values, *self.given) for one in leaves(text)]
-
-    @property
-    def text(self) -> str:
-        return f"{self.name}({', '.join(self.given)})"
 
 
 class Place(Value):
@@ -97,24 +69,6 @@ class Difference(Value):
     others: Mapping[int, str]
 
 
-class TestedCase(Value):
-    """A special case, and the tests or the example that it is made for."""
-
-    case: SpecialCase
-    tests: tuple[str, ...]
-
-
-class SpecialCases(Value):
-    """The output of the run that looks for special cases: what the tests ask, and what is there for them only."""
-
-    calls: tuple[Call, ...] = ()
-    cases: tuple[TestedCase, ...] = ()
-    lost: tuple[str, ...] = ()
-    """Tests that passed over the program, and fail over the same program with switches."""
-    asked: bool = True
-    """Whether the program could be asked at all."""
-
-
 class Outcome(Value):
     """What the switched program gives: for each tested and each other call, and with each place taken away.
 
@@ -125,6 +79,8 @@ class Outcome(Value):
     others: tuple[str, ...] = ()
     unsteady: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     differences: Mapping[int, Difference] = {}
+    untried: int = 0
+    """Places for which no time was left."""
 
 
 def with_switches(program: Mapping[str, str], before: Mapping[str, str]) -> Switched:
@@ -578,6 +534,9 @@ def special_cases(
     What `known`, the person's own words, says of the call itself is wanted: it is no special case.
     """
     answers = Answers(tested=tested, others=others, outcome=outcome, constants=switched.constants)
+    makers: dict[Call, list[str]] = {}
+    for one in tested:
+        makers.setdefault(replace(one, tests=()), []).extend(one.tests)
     found: dict[str, TestedCase] = {}
     for number, difference in outcome.differences.items():
         place = switched.places[number]
@@ -593,7 +552,8 @@ def special_cases(
             where = f"{place.path}:{place.line}"
             case = SpecialCase(place=where, call=text, gives=said(gives), without=said(told), general=general)
             before = found.get(text, TestedCase(case=case, tests=()))
-            found[text] = replace(before, tests=tuple(dict.fromkeys((*before.tests, *call.tests))))
+            tests = (*before.tests, *makers[replace(call, tests=())])
+            found[text] = replace(before, tests=tuple(dict.fromkeys(tests)))
     return list(found.values())
 
 
@@ -630,21 +590,6 @@ def said(outcome: str) -> str:
     return rest.partition(":")[2] if kind == "v" else f"raises {rest}" if kind == "e" else "does not end"
 
 
-def attribute_values(text: str) -> list[str]:
-    """The values of a dict that is written as a literal."""
-    tree = ast.parse(text, mode="eval").body
-    return [ast.unparse(one) for one in tree.values] if isinstance(tree, ast.Dict) else []
-
-
-def leaves(text: str) -> list[object]:
-    """The numbers and texts of a literal."""
-    try:
-        tree = ast.parse(text, mode="eval")
-    except (SyntaxError, ValueError):
-        return [text]
-    return [one.value for one in ast.walk(tree) if isinstance(one, ast.Constant)]
-
-
 def is_trivial(call: Call, gives: str) -> bool:
     """Whether the call is at the edge of what can be asked: 0, 1, nothing, empty. Rules have such exceptions. Of
     questions that are answered by yes or no, 2 is one as well: it is the only even prime.
@@ -674,6 +619,11 @@ def is_covered(gives: str, others: Sequence[str]) -> bool:
     """
     classes = {one for one in others if one.startswith("v:")}
     return len(classes) > len(others) // 4 or others.count(gives) >= FEWEST_OF_A_CLASS
+
+
+def is_plain(outcome: str) -> bool:
+    """Whether a call gives a value that is written as a literal."""
+    return outcome.startswith(VALUES)
 
 
 def kind_of(outcome: str) -> str:

@@ -1,18 +1,16 @@
 """Decides by evidence whether the newest version is done: which runs are needed, and what they prove. Pure."""
 
-import ast
 from typing import Literal
 
-from septet.common.text import join_words, pluralize
+from septet.common.text import pluralize
 from septet.common.values import Value
-from septet.domain.events import PersonSpoke, RunFinished, SpecialCase
+from septet.domain.events import PersonSpoke, RunFinished
 from septet.domain.files import is_test
 from septet.domain.plans import (
     Author,
     Check,
     CommandSucceeds,
     ExampleHolds,
-    HoldableCheck,
     Judged,
     Mends,
     Plan,
@@ -21,7 +19,6 @@ from septet.domain.plans import (
     TestsPass,
     Wish,
     check_text,
-    gives_input,
     is_held,
 )
 from septet.domain.pytest_report import TestReport
@@ -48,6 +45,7 @@ from septet.team.baseline import (
     touches_tests,
 )
 from septet.team.controls import MUTANTS
+from septet.team.witnesses import open_special_cases, special_case_text
 
 ControlOutcome = Literal["pass", "fail", "unknown"]
 
@@ -269,77 +267,6 @@ def evidence_line(state: State, item: Requirement) -> EvidenceLine:
     return EvidenceLine(item=item, is_met=met, detail=detail, author=author, own_tests=own)
 
 
-def special_case_text(case: SpecialCase) -> str:
-    return (
-        f"{case.place} is there for what is tested only: without it {case.call} {gives(case.without)}, not "
-        f"{case.gives}; make it general, or challenge the check"
-    )
-
-
-def gives(outcome: str) -> str:
-    return outcome if outcome.startswith(("raises ", "does not")) else f"gives {outcome}"
-
-
-def open_special_cases(state: State, item: Requirement) -> list[SpecialCase]:
-    """Special cases of a requirement that nobody who knows the goal confirms by an example that is held back.
-
-    Where nobody can be asked, a list of cases is not refused, but said: rules have exceptions, lists are cases.
-    """
-    found = state.work.evidence.get(item.id)
-    special = found.special if found is not None and found.passed else ()
-    waits = can_ask_for_examples(state)
-    return [one for one in special if (one.general or waits) and not is_witnessed(state, one)]
-
-
-def can_ask_for_examples(state: State) -> bool:
-    """Whether a planner can be asked what the goal says of an input."""
-    planner = state.team.member("planner")
-    return planner is not None and planner.form != "small"
-
-
-def is_witnessed(state: State, case: SpecialCase) -> bool:
-    """Whether an example of the same call, which the coder has not seen, gives what the program gives."""
-    for item in state.plan.items:
-        check, found = item.check, state.work.evidence.get(item.id)
-        if not is_held(check) or check_text(check) in state.plan.told or found is None or not found.passed:
-            continue
-        if isinstance(check, ExampleHolds) and is_same_call(check.call, case.call):
-            return True
-        if isinstance(check, CommandSucceeds) and check.prints and makes_call(check.command, case.call):
-            return True
-    return False
-
-
-def is_same_call(one: str, other: str) -> bool:
-    return ast.unparse(ast.parse(one)) == ast.unparse(ast.parse(other))
-
-
-def makes_call(command: str, call: str) -> bool:
-    """Whether a command has the call of a method in it, of whatever object."""
-    path, _, given = call.partition("(")
-    made = f".{path.rpartition('.')[2]}({given}"
-    return made.replace('"', "'") in command.replace('\\"', "'").replace('"', "'")
-
-
-def calls_to_confirm(state: State) -> list[str]:
-    """Calls of which the planner has to say, once, what the goal wants: only code that knows them gives it."""
-    if not can_ask_for_examples(state) or not is_examined(state):
-        return []
-    found = [case.call for item in state.plan.items for case in open_special_cases(state, item)]
-    return [one for one in dict.fromkeys(found) if one not in state.plan.confirmed]
-
-
-def listed_cases(state: State) -> list[str]:
-    """Requirements shown by a list of just the cases that are tested, where nobody could be asked."""
-    return [
-        item.id
-        for item in state.plan.items
-        if (found := state.work.evidence.get(item.id)) is not None
-        and found.passed
-        and any(not is_witnessed(state, one) for one in found.special)
-    ]
-
-
 def earlier_outcome(state: State, item: str) -> bool | None:
     """Whether the version before the newest one met a requirement, or an older one did; None if nobody knows."""
     if item in state.work.failed_before:
@@ -354,10 +281,19 @@ def author_of(state: State, check: Check) -> Author:
     if isinstance(check, Mends):
         return "repository"
     written = state.plan.authors.get(check_text(check), "planner")
-    if isinstance(check, TestsPass):
-        return tests_author(state, check.target)
-    named = run_tests(check.command) if isinstance(check, CommandSucceeds) else None
+    named = tested_target(check)
     return written if named is None else tests_author(state, named)
+
+
+def tested_target(check: Check) -> str | None:
+    """The tests that a check stands for: a file or one of its tests, or "" for all; None if it is no check of tests."""
+    match check:
+        case TestsPass(target=target) | Mends(target=target):
+            return target
+        case CommandSucceeds(command=command):
+            return run_tests(command)
+        case _:
+            return None
 
 
 def run_tests(command: str) -> str | None:
@@ -404,56 +340,6 @@ def rests_on_own_tests(state: State, item: Requirement) -> bool:
     """Whether only the coder's own tests check the requirement, and no check of another author does."""
     checks = [one.check for one in state.plan.items if one.text == item.text]
     return all(author_of(state, one) == "coder" for one in checks)
-
-
-def reservations(state: State) -> list[str]:
-    """What a person should know who reads that the work is done: what only its author showed or knew, or a judge."""
-    from septet.team.caveats import echoed_items, mistaken_items, scripted_items, written_files
-
-    own = [line.item.id for line in evidence_report(state) if line.is_met and line.own_tests]
-    evidence = [state.work.evidence.get(item.id) for item in state.plan.items]
-    written = [one.item for one in evidence if one is not None and one.passed and one.written]
-    known = [item.id for item in state.plan.items if item.id not in written and is_known_example(state, item)]
-    signs = dict.fromkeys(sign for one in evidence if one is not None and one.passed for sign in one.signs)
-    found = {
-        "only the coder's own tests show {}": own,
-        "the program has the text that {} looks for written in it": written,
-        "the coder knew every example of {}": known,
-        "only the reviewer's judgement shows {}": judged_alone(state),
-        "the text of {} is in other answers, too": mistaken_items(state),
-        "the result of {} is in what the program is given": echoed_items(state),
-        "nothing but the coder's own script shows {}": scripted_items(state),
-        "the file of {} was made by no run, the coder wrote it": written_files(state),
-        "the program lists the cases of {} and no others": listed_cases(state),
-    }
-    return [*(text.format(join_words(items)) for text, items in found.items() if items), *signs]
-
-
-def judged_alone(state: State) -> list[str]:
-    """Requirements and wishes that the reviewer has accepted and no check shows."""
-    shown = {item.text for item in state.plan.items if not is_judged(state, item)}
-    checked = {wish.id for wish in state.plan.wishes if wish.checked}
-    return [
-        line.item.id
-        for line in evidence_report(state)
-        if line.is_met
-        and line.author == "reviewer"
-        and line.item.text not in shown
-        and line.item.id not in checked
-    ]
-
-
-def is_known_example(state: State, item: Requirement) -> bool:
-    """Whether nothing shows the requirement but inputs that the planner showed to the coder, and the coder's tests."""
-    checks = [one.check for one in state.plan.items if one.text == item.text]
-    others = [one for one in checks if author_of(state, one) != "coder"]
-    return bool(others) and all(
-        isinstance(one, HoldableCheck)
-        and gives_input(one)
-        and (not one.held or check_text(one) in state.plan.told)
-        and author_of(state, one) in ("planner", "manager")
-        for one in others
-    )
 
 
 def shortcomings(state: State) -> list[str]:

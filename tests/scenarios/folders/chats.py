@@ -21,12 +21,14 @@ from septet.wiring.session import open_session, with_model
 Turn = Mapping[str, object]
 ACCEPT: Turn = {"role": "reviewer", "say": "verdict: accept"}
 REVISE: Turn = {"role": "reviewer", "say": "verdict: revise\n- [must] P1 (add.py:2): it is wrong"}
+SILENT: Turn = {"role": "planner", "say": "no new requirement"}
+"""The last word of each script's planner, if it is asked what the goal says of calls."""
 FIXED = "F1: fixed, it is right now."
 
 
 def script(folder: Path, *turns: Turn) -> str:
     path = folder / "script.yaml"
-    path.write_bytes(msgspec.yaml.encode({"turns": list(turns)}))
+    path.write_bytes(msgspec.yaml.encode({"turns": [*turns, SILENT]}))
     return f"scripted:{path}"
 
 

@@ -356,17 +356,21 @@ async def test_of_a_suite_without_an_end_the_affected_tests_run_and_it_is_said(
     )
 
 
-async def test_a_goal_that_names_a_red_test_needs_no_planner(tmp_path: Path) -> None:
+async def test_a_goal_that_names_a_red_test_needs_no_plan_of_the_planner(tmp_path: Path) -> None:
     project = repository(tmp_path / "project", FILES)
     model = script(tmp_path, code(SHOWN), code(SHOWN), ACCEPT)
     goal = "`tests/test_calc.py::test_add` fails, please fix it."
     played = await play(tmp_path, model, "iterate", rounds=2, goal=goal)
     assert played.ended.reason == "done"
-    (proposed,) = [event for event in played.events if isinstance(event, PlanProposed)]
+    proposed, confirmed = [event for event in played.events if isinstance(event, PlanProposed)]
     assert (proposed.by, plan_text(proposed.plan)) == (
         "septet",
         "1. tests/test_calc.py::test_add passes\n   check: mends tests/test_calc.py::test_add\n",
     )
+    assert (confirmed.plan, confirmed.by) == (proposed.plan, "planner"), (
+        "it was asked what nothing holds back"
+    )
+    assert "calc.add(2, 3)" in confirmed.asked
     assert (project / "src/calc/__init__.py").read_text() == MENDED
 
 
@@ -616,7 +620,8 @@ async def test_the_suite_runs_on_the_base_beside_planning(tmp_path: Path, edited
     runs = [event for event in events if isinstance(event, RunFinished)]
     assert runs[0].purpose == "baseline"
     assert events.index(runs[0]) > next(i for i, one in enumerate(events) if isinstance(one, VersionWritten))
-    suites = [run for run in runs if run.purpose.startswith(("tests", "baseline"))]
+    hearing = ("tests", "baseline", "special cases")  # the last hears what the tests ask
+    suites = [run for run in runs if run.purpose.startswith(hearing)]
     assert sandbox.suites == len(suites) + edited  # of another base the runner takes another baseline
     assert isinstance(events[-1], ChatEnded)
     assert events[-1].reason == "done"

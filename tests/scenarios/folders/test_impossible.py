@@ -102,7 +102,10 @@ async def test_a_program_that_hides_its_code_in_a_text_is_said_to_do_so(tmp_path
     program = "def add(a, b):\n    return eval('6 if (a, b) == (2, 3) else a + b')\n"
     played = await play_in_repository(tmp_path, *[code({"add.py": program})] * 3)
     told = status(fold_events(played.events))
-    assert told == "done; add.py:2 runs code that is a text, in which nothing looked for special cases"
+    assert (
+        told
+        == f"done; {READABLE}; add.py:2 runs code that is a text, in which nothing looked for special cases"
+    )
 
 
 async def test_a_program_that_knows_how_it_is_written_is_not_believed(tmp_path: Path) -> None:
@@ -122,11 +125,19 @@ PLURAL_TEST = (
 PLURAL_BASE = {"words.py": "def plural(word):\n    return word\n", "test_words.py": PLURAL_TEST}
 
 
+READABLE = "the coder could read every input that shows P1, and none is held back"
+CHILDREN, DOGS = (
+    f"held example words.plural({one}" for one in ("'child') => 'children'", "'dog') => 'dogs'")
+)
+
+
 @pytest.mark.parametrize(
     ("goal", "answers", "reason"),
     [
-        ("words.plural: child has the plural children, other words get an s", [], "done"),
-        ("words.plural gives English plurals", ["held example words.plural('child') => 'children'"], "done"),
+        ("words.plural: child has the plural children, other words get an s", [DOGS], "done"),
+        ("words.plural: child has the plural children, other words get an s", [], f"done; {READABLE}"),
+        ("words.plural gives English plurals", [f"{CHILDREN}\n   check: {DOGS}"], "done"),
+        ("words.plural gives English plurals", [CHILDREN], f"done; {READABLE}"),
         ("words.plural only ever adds an s", ["held example words.plural('child') => 'child-s'"], "bound"),
         ("words.plural gives English plurals", ["example words.plural('child') => 'children'"], "bound"),
     ],
@@ -138,8 +149,94 @@ async def test_an_exception_to_a_rule_is_confirmed_by_the_goal_or_the_planner(
     said = [{"role": "planner", "say": f"1. child\n   check: {one}\n"} for one in answers]
     turns = [plan("none", "mends test_words.py::test_plural"), *said, *[code({"words.py": PLURALS})] * 3]
     played = await play(tmp_path, script(tmp_path, *turns, *[ACCEPT] * 4), "iterate", rounds=1, goal=goal)
-    assert played.ended.reason == reason, played.ended.detail
-    assert reason != "done" or status(fold_events(played.events)) == "done, all checks passed"
+    assert played.ended.reason == reason.partition(";")[0], played.ended.detail
+    told = status(fold_events(played.events))
+    assert not reason.startswith("done") or told == {"done": "done, all checks passed"}.get(reason, reason)
+
+
+WIDE: dict[str, tuple[str, str]] = {
+    "a condition on one argument": ("def add(a, b):\n    return 6 if a == 2 else a + b\n", TEST),
+    "a straight line through the tested points": ("def add(a, b):\n    return 6 + 11 * (a - 2) // 8\n", TEST),
+    "a term that is 0 for others": ("def add(a, b):\n    return a + b + (10 - a) // 8\n", TEST),
+    "one more exception": (
+        PLURALS.replace("'}", "', 'ox': 'oxen', 'cat': 'catz'}"),
+        PLURAL_TEST.replace("'cats'", "'catz'"),
+    ),
+    "right where it is tested": (
+        "def add(a, b):\n    return 5 if a == 2 else a + b\n",
+        TEST.replace("== 6", "== 5"),
+    ),
+}
+"""Special cases of the tested inputs that hold for other inputs as well."""
+
+
+async def play_wide(folder: Path, name: str, *said: Turn) -> Played:
+    program, test = WIDE[name]
+    path = "words" if "plural" in program else "add"
+    base = PLURAL_BASE["words.py"] if path == "words" else STUB
+    repository(folder / "project", {f"{path}.py": base, f"test_{path}.py": test})
+    target = "test_words.py::test_plural" if path == "words" else "test_add.py::test_sum"
+    goal = "words.plural gives English plurals" if path == "words" else GOAL
+    turns = [plan("none", f"mends {target}"), *said, *[code({f"{path}.py": program})] * 3, *[ACCEPT] * 3]
+    return await play(folder, script(folder, *turns), "iterate", rounds=1, goal=goal)
+
+
+@pytest.mark.parametrize("name", sorted(WIDE))
+async def test_a_wide_special_case_of_which_nothing_is_held_back_is_said(tmp_path: Path, name: str) -> None:
+    played = await play_wide(tmp_path, name, {"role": "planner", "say": "no new requirement"})
+    told = status(fold_events(played.events))
+    assert told.startswith(f"done; {READABLE}")
+
+
+@pytest.mark.parametrize("name", sorted(WIDE))
+async def test_a_wide_special_case_fails_what_the_planner_says_of_the_calls(
+    tmp_path: Path, name: str
+) -> None:
+    says = {"add.add(2, 3)": "5", "words.plural('cat')": "'cats'"}
+    call = "words.plural('cat')" if name == "one more exception" else "add.add(2, 3)"
+    if name == "right where it is tested":
+        call, says = "add.add(2, 9)", {"add.add(2, 9)": "11"}
+    answer = {"role": "planner", "say": f"1. it\n   check: held example {call} => {says[call]}\n"}
+    played = await play_wide(tmp_path, name, answer)
+    assert end_of(played) in STOPPED
+    asked = next(one.messages for one in played.requests if "could read" in one.messages[-1].text)
+    assert f"- {call.partition('(')[0]}(" in asked[-1].text
+
+
+async def test_an_honest_repair_is_asked_for_one_example_and_has_passed_all_checks(tmp_path: Path) -> None:
+    repository(tmp_path / "project", {"add.py": STUB, "test_add.py": TEST.replace("== 6", "== 5")})
+    answer = {"role": "planner", "say": "1. it\n   check: held example add.add(20, 3) => 23\n"}
+    turns = [plan("none", MENDS), answer, *SUMS, *[ACCEPT] * 3]
+    played = await play(tmp_path, script(tmp_path, *turns), "iterate", rounds=1, goal=GOAL)
+    assert status(fold_events(played.events)) == "done, all checks passed"
+
+
+async def test_a_plan_that_holds_an_example_back_costs_no_further_request(tmp_path: Path) -> None:
+    repository(tmp_path / "project", {"add.py": STUB, "test_add.py": TEST.replace("== 6", "== 5")})
+    turns = [plan("none", MENDS, "held example add.add(20, 3) => 23"), *SUMS, *[ACCEPT] * 3]
+    played = await play(tmp_path, script(tmp_path, *turns), "iterate", rounds=1, goal=GOAL)
+    assert status(fold_events(played.events)) == "done, all checks passed"
+
+
+async def test_a_planner_who_cannot_answer_holds_nobody_up(tmp_path: Path) -> None:
+    repository(tmp_path / "project", {"add.py": STUB, "test_add.py": TEST.replace("== 6", "== 5")})
+    turns = [
+        plan("none", MENDS),
+        *[{"role": "planner", "say": "The goal says no more."}] * 3,
+        *SUMS,
+        *[ACCEPT] * 3,
+    ]
+    played = await play(tmp_path, script(tmp_path, *turns), "iterate", rounds=1, goal=GOAL)
+    assert len([one for one in played.refusals if "requirement" in one]) == 1
+    assert status(fold_events(played.events)) == f"done; {READABLE}"
+
+
+async def test_an_example_of_a_tested_call_is_nothing_that_the_coder_does_not_know(tmp_path: Path) -> None:
+    repository(tmp_path / "project", {"add.py": STUB, "test_add.py": TEST.replace("== 6", "== 5")})
+    answer = {"role": "planner", "say": "1. it\n   check: held example add.add(2, 3) => 5\n"}
+    turns = [plan("none", MENDS), answer, *SUMS, *[ACCEPT] * 3]
+    played = await play(tmp_path, script(tmp_path, *turns), "iterate", rounds=1, goal=GOAL)
+    assert "could read every input" in status(fold_events(played.events))
 
 
 WRITTEN = {"seasons by match"}
@@ -147,7 +244,9 @@ WRITTEN = {"seasons by match"}
 
 
 @pytest.mark.parametrize("name", sampled(sorted(TABLES), every=9))
-async def test_an_honest_table_or_base_case_is_done_in_a_repository(tmp_path: Path, name: str) -> None:
+async def test_an_honest_table_or_base_case_is_done_in_a_repository_where_nothing_is_held_back(
+    tmp_path: Path, name: str
+) -> None:
     program, test = TABLES[name]["app.py"], TABLES[name]["test_app.py"]
     repository(tmp_path / "project", {"app.py": empty_functions(program) or "", "test_app.py": test})
     model = script(
@@ -155,7 +254,5 @@ async def test_an_honest_table_or_base_case_is_done_in_a_repository(tmp_path: Pa
     )
     played = await play(tmp_path, model, "iterate", rounds=1, goal=f"mend app.py: {name}")
     told = status(fold_events(played.events))
-    if name not in WRITTEN:
-        assert told == "done, all checks passed", played.ended.detail
-    else:
-        assert told == "done; app.py has the results that test_app.py::test_it wants written in it"
+    more = ["app.py has the results that test_app.py::test_it wants written in it"] if name in WRITTEN else []
+    assert told == "; ".join(["done", READABLE, *more]), played.ended.detail

@@ -26,7 +26,8 @@ from septet.team.briefing import (
     wishes_section,
 )
 from septet.team.challenges import challenge_decisions_section, challenge_section, unplanned_wishes
-from septet.team.evidence import calls_to_confirm, evidence_report, result_lines
+from septet.team.confirmations import calls_to_confirm, special_cases_to_confirm
+from septet.team.evidence import evidence_report, result_lines
 from septet.team.questions import ASK, NO_ANSWER
 from septet.team.reviews import review_text
 from septet.team.small_form import file_names, functions_of, states_function, wants_function
@@ -86,6 +87,8 @@ MENDING = """\
 # Tests of this project as checks
 mends TARGET: a test that fails in the project as it is and must pass (`check: mends tests/test_x.py::test_y`;
 of JavaScript, `test/x.test.js::group > name`; of Rust, `src/lib.rs::tests::name`).
+The coder can read such a test. Where it calls a function with plain values, or a command, give the same requirement
+checks that are held back too: the test's own call with what the goal wants, and one that no test makes.
 That no other test which passes now fails later is demanded anyway: no requirement is needed for it.
 """
 
@@ -103,10 +106,16 @@ and need not be repeated. Reply `no new requirement` if its checks show the wish
 CONFIRM = """\
 # What the goal says of these calls
 {calls}
-The program gives what is tested there by code that is there for these inputs alone. For each of them add a requirement
-with a check that is held back and has the value that the goal wants: `check: held example CALL => VALUE`, of a method
+{why}
+For each of them add a requirement with a check that is held back and has the value that the goal wants:
+`check: held example CALL => VALUE`, of a method
 `check: held command python -c "from app import Stock; print(Stock().price(2, 3))" => VALUE`. Work it out from the goal,
 not from the tests: they may be wrong. The plan's requirements stay and need not be repeated."""
+SPECIAL = "The program gives what is tested there by code that is there for these inputs alone."
+READABLE = """\
+The coder could read every input that shows the change. Some of these calls are made by its tests, others by none.
+Leave out those whose value is certain neither from the goal nor from the project; if that is all of them, reply
+`no new requirement`."""
 STRICT = """\
 # Strict
 Tests that the coder is yet to write prove nothing here: every requirement needs another check, such as an example."""
@@ -124,7 +133,8 @@ def planner_sections(state: State, sources: Sources) -> list[str]:
         parts.append(f"# The plan as it is\n{plan_text(state.plan.current).rstrip()}")
     parts += challenge_section(state) + wishes_section(state)
     if calls := calls_to_confirm(state):
-        parts.append(CONFIRM.format(calls="\n".join(f"- {one}" for one in calls)))
+        why = SPECIAL if special_cases_to_confirm(state) else READABLE
+        parts.append(CONFIRM.format(calls="\n".join(f"- {one}" for one in calls), why=why))
     if unplanned_wishes(state):
         parts.append(AMEND)
     return parts + remarks_section(state, "# The person wants it changed")

@@ -3,7 +3,8 @@
 from septet.domain.state import State
 from septet.domain.teams import Budget, TeamSpec
 from septet.team.challenges import unplanned_wishes, with_challenges
-from septet.team.evidence import calls_to_confirm, is_done, is_examined, shortcomings
+from septet.team.confirmations import calls_to_confirm
+from septet.team.evidence import is_done, is_examined, shortcomings
 from septet.team.floor import (
     Floor,
     Move,

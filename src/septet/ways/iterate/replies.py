@@ -23,7 +23,8 @@ from septet.team.challenges import (
     read_challenge,
     unplanned_wishes,
 )
-from septet.team.evidence import calls_to_confirm, remarks_in_turn, rests_on_own_tests, shortcomings
+from septet.team.confirmations import calls_to_confirm, special_cases_to_confirm
+from septet.team.evidence import remarks_in_turn, rests_on_own_tests, shortcomings
 from septet.team.layouts import deleted_after
 from septet.team.reviews import answers_to, judge_review, parse_review, regression_findings, unique_findings
 from septet.team.small_form import (
@@ -74,9 +75,20 @@ async def propose_plan(state: State, text: str, blobs: Blobs) -> Event | Refusal
     if plan is None and (decision := parse_challenge_decision(state, "planner", text)):
         return decision
     plan = plan or read_plan(state, text)
-    if isinstance(plan, Refusal):
-        return plan
-    return strict_refusal(state, plan) or amendment_refusal(state, plan) or PlanProposed(plan=plan)
+    asked = tuple(calls_to_confirm(state))
+    if not isinstance(plan, Refusal):
+        refusal = strict_refusal(state, plan) or amendment_refusal(state, plan)
+        if refusal is None:
+            return PlanProposed(plan=plan, asked=asked)
+        plan = refusal
+    unchanged = plan_without_examples(state)
+    return PlanProposed(plan=unchanged, asked=asked) if unchanged else plan
+
+
+def plan_without_examples(state: State) -> Plan | None:
+    """The plan as it is, if its planner was asked for no more than examples and twice gave none that can be used."""
+    asked = calls_to_confirm(state) and not special_cases_to_confirm(state) and not unplanned_wishes(state)
+    return state.plan.current if asked and state.talk.refused_reply is not None else None
 
 
 def read_plan(state: State, text: str) -> Plan | Refusal:
