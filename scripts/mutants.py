@@ -14,6 +14,7 @@ function, files that import the module anywhere are run as well.
 
 A mutant is killed when a test fails over it that passes without it, and fails over it once more; another test that
 fails is left out, and the rest is run. A survivor is a missing test, or a change that makes no difference: look at it.
+One whose tests take four minutes by the clock is `late`: it was not run to the end, and does not count as killed.
 Tests run in forks of one process (`scripts/forked.py`); with `--apart` each time in a process of its own, which takes
 several times as long, and can only kill more.
 """
@@ -387,7 +388,7 @@ def run_one(mutant: Mutant, tests: Sequence[str], runner: Runner, place: Path, *
     ran = outcome_of(mutant, tests, runner)
     if ran.outcome == "not run":
         ran = outcome_of(mutant, tests, Apart(ROOT))
-    if last or ran.outcome in KILLED:
+    if last or ran.outcome in (*KILLED, "late"):
         place.write_text(ran.outcome)
     end = f"by {ran.failed}" if ran.failed else f"{len(tests)} tests"
     outcome = ran.outcome if place.exists() else "open"
@@ -415,7 +416,8 @@ def tell(seed: int, outcomes: Mapping[Mutant, str], left: int) -> None:
         packages.setdefault(mutant.path.relative_to(SOURCE).parts[0], []).append(outcome)
     for name, some in sorted(packages.items()):
         print(line(name, some))
-    print(f"{line('all', outcomes.values())}, seed {seed}, {left} left")
+    late = sum(one == "late" for one in outcomes.values())
+    print(f"{line('all', outcomes.values())}, seed {seed}, {left} left, {late} not run to the end")
 
 
 if __name__ == "__main__":
