@@ -182,9 +182,9 @@ def test_code_that_nothing_else_needs_is_a_special_case() -> None:
             ["3 6", "3 0", "5! ZeroDivisionError", "1 0"],
         ),
         (
-            "def f(n):\n    match n:\n        case 5:\n            return 'x'\n        case _:\n            return 'y'\n",
+            "def f(n):\n    match n:\n        case 5:\n            return 1\n        case _:\n            return 2\n",
             "f(5)",
-            ["3! 'y'", "1 'x'"],
+            ["3! 2", "1 1"],
         ),
         (
             "def f(n):\n    match n:\n        case int() if n > 3:\n            return 'z'\n    return 'y'\n",
