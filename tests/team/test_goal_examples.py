@@ -143,7 +143,7 @@ def test_a_token_ends_where_no_letter_goes_on(text: str, place: int, ends: bool)
     ("call", "values"),
     [
         ("f(1, 'a', [2], (3,), None)", [1, "a", [2], (3,), None]),
-        ("f(set([1, 1]), tuple([2]), frozenset(), dict())", [{1}, (2,), frozenset[int](), {}]),
+        ("f(set([1, 1]), tuple([2]), frozenset())", [{1}, (2,), frozenset[int]()]),
         ("f()", []),
         ("f(x=1)", None),
         ("f(x)", None),
