@@ -125,6 +125,8 @@ async def test_an_editor_drives_a_chat_and_permits_its_delivery(tmp_path: Path) 
         assert first.stop_reason == "end_turn"
         assert "Approve this plan?" in editor.text
         assert "plan" in editor.kinds
+        await agent.prompt(session_id=name, prompt=[text_block("/deliver")])
+        assert "there is nothing to write" in editor.text, "there is no version yet"
         stopped: list[str] = []
         async with anyio.create_task_group() as tasks:
 
