@@ -141,6 +141,7 @@ class Forks:
         for item in session.items:
             for name in (item.nodeid, item.nodeid.partition("[")[0], file_of(item.nodeid)):
                 self._items.setdefault(name, []).append(item)
+        gc.unfreeze()  # what an earlier run in this process has frozen is not among its objects
         for one in gc.get_objects():
             if isinstance(one, FunctionType):
                 self._functions.setdefault(key_of(one.__code__), []).append(one)
