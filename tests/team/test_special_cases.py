@@ -48,6 +48,9 @@ def state_of(
         PlanProposed(plan=plan),
         PlanApproved(plan=plan_digest(plan)),
         written,
+        RunFinished(
+            id="tests", purpose="tests", command="c", tree=written.tree, result=RunResult(exit_code=0)
+        ),
     ]
     for item in items:
         first = item.id == "P1"
