@@ -28,7 +28,7 @@ Outcome = Literal["killed", "hung", "SURVIVED", "no tests", "not run", "late"]
 KILLED = ("killed", "hung")
 BUSIEST = 90
 """Seconds of the processor for one process; what takes more hangs."""
-LONGEST_TEST, LONGEST = 60, 240
+LONGEST_TEST, LONGEST = 120, 600
 """Seconds by the clock: a test that takes longer fails, and a run of tests is cut off, which proves nothing."""
 OPTIONS = ("-x", "-q", "-n", "0", "-m", "not torture", "-o", f"timeout={LONGEST_TEST}")
 FOUND_NONE, NOT_REPLACED = 4, 99
