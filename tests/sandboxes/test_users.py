@@ -7,6 +7,7 @@ import pytest
 from septet.errors import SandboxFailed
 from septet.sandboxes import users
 from septet.sandboxes.rungs import containers
+from septet.sandboxes.users import CURRENT_USER
 
 
 def test_a_preparation_that_takes_too_long_is_no_internal_error(
@@ -23,3 +24,15 @@ def test_an_engine_that_does_not_answer_is_no_internal_error(
     monkeypatch.setattr(containers, "_TIMEOUT", 0.0)
     with pytest.raises(SandboxFailed, match=r"sleep did not answer.*the chat can be resumed"):
         containers._call_engine("/bin/sleep", ("10",))  # pyright: ignore[reportPrivateUsage]
+
+
+def test_where_no_identity_can_be_prepared_programs_run_as_ourselves(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fails = tmp_path / "fails.py"
+    fails.write_text("raise SystemExit(1)\n")
+    monkeypatch.setattr(users, "_STAGING", fails)
+    monkeypatch.setattr(users.shutil, "which", lambda name: f"/usr/bin/{name}")
+    assert users._prepare_user(1_700_000_000, (tmp_path,)) is CURRENT_USER  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(users.shutil, "which", lambda name: None)
+    assert users._prepare_user(1_700_000_000, (tmp_path,)) is CURRENT_USER  # pyright: ignore[reportPrivateUsage]
