@@ -26,13 +26,21 @@ def test_an_engine_that_does_not_answer_is_no_internal_error(
         containers._call_engine("/bin/sleep", ("10",))  # pyright: ignore[reportPrivateUsage]
 
 
+def found(name: str) -> str | None:
+    return f"/usr/bin/{name}"
+
+
+def missing(_: str) -> str | None:
+    return None
+
+
 def test_where_no_identity_can_be_prepared_programs_run_as_ourselves(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     fails = tmp_path / "fails.py"
     fails.write_text("raise SystemExit(1)\n")
     monkeypatch.setattr(users, "_STAGING", fails)
-    monkeypatch.setattr(users.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(users.shutil, "which", found)
     assert users._prepare_user(1_700_000_000, (tmp_path,)) is CURRENT_USER  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(users.shutil, "which", lambda name: None)
+    monkeypatch.setattr(users.shutil, "which", missing)
     assert users._prepare_user(1_700_000_000, (tmp_path,)) is CURRENT_USER  # pyright: ignore[reportPrivateUsage]
