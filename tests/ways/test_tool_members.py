@@ -27,6 +27,7 @@ from septet.stores.memory import MemoryBlobs
 from septet.ways.iterate.tool_members import (
     MOST_FOUND,
     UNCHANGED,
+    briefing_event,
     contains_files,
     only_changed,
     read_section,
@@ -183,3 +184,22 @@ def test_the_version_that_was_reviewed_last_is_found() -> None:
     found = reviewed_version(chat([*before, *version(2, "b")]))
     assert found is not None
     assert found.number == 1
+
+
+async def test_a_coder_is_briefed_whole_the_first_time_and_then_with_what_is_new(tmp_path: Path) -> None:
+    run_context = RunContext(Workspace(tmp_path), UnsafeLocal(), MemoryBlobs(), MemoryBus())
+    spec = next(one for one in STARTED.team.members if one.role == "coder")
+    looked: list[Event] = [
+        STARTED,
+        TurnOpened(speaker="planner"),
+        ToolCalled(id="1.1", by="planner", name="read", arguments='{"path": "a.py"}'),
+        ToolAnswered(id="1.1", text="its head", summary="read a.py"),
+        *PLANNED[1:],
+    ]
+    first = await briefing_event(spec, chat(looked), run_context)
+    assert first.text.startswith("# Goal\nadd numbers\n\n# Plan\n1. add gives the sum\n")
+    assert "## read a.py\nits head" in first.text
+    assert first.system
+    again = [*looked, first, replied("Let me look."), TurnOpened(speaker="coder")]
+    second = await briefing_event(spec, chat(again), run_context)
+    assert (second.text, second.system) == ("Go on.", "")
