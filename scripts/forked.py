@@ -24,11 +24,13 @@ from typing import Literal, Protocol
 
 import pytest
 
-Outcome = Literal["killed", "hung", "SURVIVED", "no tests", "not run"]
+Outcome = Literal["killed", "hung", "SURVIVED", "no tests", "not run", "late"]
 KILLED = ("killed", "hung")
-BUSIEST, LONGEST = 90, 900
-"""Seconds of one process, and of a run by the clock; what takes more hangs."""
-OPTIONS = ("-x", "-q", "-n", "0", "-m", "not torture")
+BUSIEST = 90
+"""Seconds of the processor for one process; what takes more hangs."""
+LONGEST_TEST, LONGEST = 120, 600
+"""Seconds by the clock: a test that takes longer fails, and a run of tests is cut off, which proves nothing."""
+OPTIONS = ("-x", "-q", "-n", "0", "-m", "not torture", "-o", f"timeout={LONGEST_TEST}")
 FOUND_NONE, NOT_REPLACED = 4, 99
 """How pytest ends where a test is not found or its file not imported, and a fork that cannot have the changed code."""
 BATCHES = (2, 15)
@@ -81,7 +83,7 @@ class Apart:
                 try:
                     said = process.communicate(timeout=LONGEST)[0].decode(errors="replace")
                 except subprocess.TimeoutExpired:
-                    return Ran("hung")
+                    return Ran("late")
                 finally:
                     end_session(process.pid)
             failed = Path(cache) / "v/cache/lastfailed"
@@ -139,6 +141,7 @@ class Forks:
         for item in session.items:
             for name in (item.nodeid, item.nodeid.partition("[")[0], file_of(item.nodeid)):
                 self._items.setdefault(name, []).append(item)
+        gc.unfreeze()  # what an earlier run in this process has frozen is not among its objects
         for one in gc.get_objects():
             if isinstance(one, FunctionType):
                 self._functions.setdefault(key_of(one.__code__), []).append(one)
@@ -169,7 +172,7 @@ class Forks:
         end_session(child)
         failed = os.read(reading, 1 << 16).decode(errors="replace").partition("\n")[0]
         os.close(reading)
-        return ending(code, failed)
+        return ending(code, failed) if code is not None else Ran("late")
 
     def _become_run(self, told: int, items: list[pytest.Item], changed: Path | None) -> None:
         os.setsid()
@@ -206,8 +209,8 @@ def codes_in(code: CodeType) -> Iterator[CodeType]:
             yield from codes_in(one)
 
 
-def wait(child: int) -> int:
-    """The exit code, or minus the signal that ended it."""
+def wait(child: int) -> int | None:
+    """The exit code, or minus the signal that ended it; None if it was cut off."""
     end = time.monotonic() + LONGEST
     while time.monotonic() < end:
         pid, status = os.waitpid(child, os.WNOHANG)
@@ -215,7 +218,8 @@ def wait(child: int) -> int:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.02)
     end_session(child)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    os.waitpid(child, 0)
+    return None
 
 
 def with_forks(files: Sequence[str], work: Callable[[Runner], None]) -> None:

@@ -7,13 +7,14 @@ python scripts/mutants.py --seed N --packages team,chat      of these packages a
 A mutant is one comparison, condition, operator, constant or result changed in place; the file is put back whatever
 happens. Files under version control have to be clean. Mutants are drawn where logic decides, by weight. The tests are
 those that call the changed function, in whatever process (`scripts/touched.py` keeps which): those that mirror its
-module, then those of its package and of all others, of each file in turn the cheapest one, as many as take 20 s of the
+module, then those of its package and of all others, of each file in turn the cheapest one, as many as take 10 s of the
 processor. Of a test file that has changed since, what was kept of its tests counts as far as they are still there, and
 if it is near the module it is run whole, as is one that nothing is kept of; where few tests are known to call the
 function, files that import the module anywhere are run as well.
 
 A mutant is killed when a test fails over it that passes without it, and fails over it once more; another test that
 fails is left out, and the rest is run. A survivor is a missing test, or a change that makes no difference: look at it.
+One whose tests take ten minutes by the clock is `late`: it was not run to the end, and does not count as killed.
 Tests run in forks of one process (`scripts/forked.py`); with `--apart` each time in a process of its own, which takes
 several times as long, and can only kill more.
 """
@@ -77,7 +78,7 @@ class Budget:
     of_a_file: float
 
 
-BUDGETS = (Budget(2.0, 0.3), Budget(20.0, 0.05))
+BUDGETS = (Budget(2.0, 0.3), Budget(10.0, 0.05))
 """Of the processor, as the tests took it when they were recorded: most mutants die of the few tests beside them."""
 OPPOSITES: dict[type[ast.AST], str] = {
     ast.Lt: "<=",
@@ -387,7 +388,7 @@ def run_one(mutant: Mutant, tests: Sequence[str], runner: Runner, place: Path, *
     ran = outcome_of(mutant, tests, runner)
     if ran.outcome == "not run":
         ran = outcome_of(mutant, tests, Apart(ROOT))
-    if last or ran.outcome in KILLED:
+    if last or ran.outcome in (*KILLED, "late"):
         place.write_text(ran.outcome)
     end = f"by {ran.failed}" if ran.failed else f"{len(tests)} tests"
     outcome = ran.outcome if place.exists() else "open"
@@ -415,7 +416,8 @@ def tell(seed: int, outcomes: Mapping[Mutant, str], left: int) -> None:
         packages.setdefault(mutant.path.relative_to(SOURCE).parts[0], []).append(outcome)
     for name, some in sorted(packages.items()):
         print(line(name, some))
-    print(f"{line('all', outcomes.values())}, seed {seed}, {left} left")
+    late = sum(one == "late" for one in outcomes.values())
+    print(f"{line('all', outcomes.values())}, seed {seed}, {left} left, {late} not run to the end")
 
 
 if __name__ == "__main__":

@@ -157,6 +157,25 @@ async def test_an_early_run_that_is_cancelled_has_no_result(tmp_path: Path) -> N
     assert asyncio.all_tasks() == before
 
 
+async def test_an_early_run_that_fails_has_no_result_and_the_others_count_only_for_what_they_ran_over(
+    tmp_path: Path,
+) -> None:
+    quiet = replace(STARTED, team=replace(TEAM, tests="true"))
+    run_context = context(tmp_path)
+    assert run_context.scratch is not None
+    state = chat([quiet, SURVEYED])
+    fails = EarlyBaseline(run_context)
+    fails.start(state)
+    assert await fails.result(state) is None, "the base is not there"
+    run_context.scratch.base.root.mkdir(parents=True)
+    (tmp_path / "project").mkdir()
+    early = EarlyBaseline(run_context)
+    early.start(state)
+    other = chat([replace(quiet, team=replace(TEAM, tests="false")), SURVEYED])
+    assert await early.result(other) is None, "another command"
+    await early.cancel()
+
+
 TESTS = PlannedRun(purpose="tests", about=AFFECTED)
 CHECKED = Plan(items=(Requirement(id="P1", text="x", check=TestsPass(target="test_own.py::test_x")),))
 

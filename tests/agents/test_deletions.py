@@ -4,23 +4,36 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from agents.special_cases import STYLES, TEXTS
 from msgspec.structs import replace
 from sampling import sampled
+from team.states import STARTED, chat, version
 
 from septet.agents.deletions import (
+    LEAST_SECONDS,
+    MOST_SECONDS,
+    AskedCalls,
     asked_calls,
+    calls_of_examples,
     calls_to_ask_about,
     deletion_command,
+    deletion_seconds,
     deletion_task,
     heard_calls,
     report_of,
+    together,
 )
+from septet.domain.events import PlanProposed, RunFinished, VersionWritten
+from septet.domain.plans import Check, CommandSucceeds, ExampleHolds, Plan, Requirement
+from septet.domain.runs import Purpose, RunResult
 from septet.domain.special_cases import Call, SpecialCases
+from septet.domain.state import State
 from septet.team.deletions import Difference, Outcome, Place, Switched, with_switches
+from septet.team.goal_examples import Datum
 
 SUMS = [("10", "7"), ("2", "3")]
 WORDS = [("'a'", "'b'"), ("'red'", "'blue'")]
@@ -146,3 +159,100 @@ def test_calls_that_rest_on_the_same_new_code_come_first_and_edges_last() -> Non
 def test_without_a_difference_any_calls_are_asked_about_but_none_of_a_method() -> None:
     assert asked_about({}) == ["add(10, 7)", "add(2, 3)", "add(9, 9)", "add(2, 8)"]
     assert asked_about({}, [replace(one, name="Sums.add") for one in TESTED_CALLS]) == []
+
+
+DRAWN = [
+    ([("10", "7"), ("2", "3")], (400, 2.5, 10**6), "0eb5ece9785452d2"),
+    ([("'a 12 b'",), ("'red'",)], ("blue", "x", 3), "a2d8f60a3db2c3e9"),
+    ([("[1, (2, 'a')]", "True")], (7, "z"), "d079be0b3be269e5"),
+    ([("1.5",)], (), "60f46913f8476f33"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "constants", "digest"), DRAWN)
+def test_other_calls_are_drawn_alike_everywhere(
+    arguments: list[tuple[str, ...]], constants: tuple[int | float | str, ...], digest: str
+) -> None:
+    switched = Switched(sources={}, places={}, constants=constants, rows=((5, 6), (7,)))
+    drawn = "\n".join(one.text for one in asked_calls(switched, calls("f", arguments)).others)
+    assert sha256(drawn.encode()).hexdigest()[:16] == digest, drawn
+
+
+@pytest.mark.parametrize(
+    ("given", "factor", "made"),
+    [
+        ((2, "a", True, 1.5, [3]), 2, (4, "a", True, 3.0, [3])),
+        ((2, "a", True, 1.5), -1, (3, "a", True, 2.5)),
+        ((), 3, ()),
+    ],
+)
+def test_all_numbers_of_a_call_change_in_one_way(
+    given: tuple[Datum, ...], factor: int, made: tuple[Datum, ...]
+) -> None:
+    assert together(given, factor) == made
+
+
+def after(*runs: tuple[Purpose, float]) -> State:
+    written = version(1, "a")[-1]
+    assert isinstance(written, VersionWritten)
+    done = [
+        RunFinished(
+            id=f"{place}",
+            purpose=purpose,
+            command="c",
+            tree=written.tree,
+            result=RunResult(exit_code=0, seconds=seconds),
+        )
+        for place, (purpose, seconds) in enumerate(runs)
+    ]
+    return chat([STARTED, written, *done])
+
+
+@pytest.mark.parametrize(
+    ("runs", "seconds"),
+    [
+        ([], LEAST_SECONDS),
+        ([("tests", LEAST_SECONDS)], LEAST_SECONDS),
+        ([("run", LEAST_SECONDS), ("tests", LEAST_SECONDS), ("check", LEAST_SECONDS)], 2.25 * LEAST_SECONDS),
+        ([("tests alone", 9 * LEAST_SECONDS)], LEAST_SECONDS),
+        ([("tests", 4 * MOST_SECONDS)], MOST_SECONDS),
+    ],
+)
+def test_the_search_takes_three_quarters_of_the_time_of_the_checks_within_bounds(
+    runs: list[tuple[Purpose, float]], seconds: float
+) -> None:
+    assert deletion_seconds(after(*runs)) == pytest.approx(seconds)
+
+
+def test_the_calls_of_examples_are_those_that_the_coder_knows() -> None:
+    example = ExampleHolds(call="add.add(2, 'a')", value="5")
+    checks: list[Check] = [
+        example,
+        replace(example, held=True),
+        ExampleHolds(call="add(1)", value="1"),
+        ExampleHolds(call="add.add(x)", value="1"),
+        CommandSucceeds(command="python add.py"),
+    ]
+    items = tuple(Requirement(id=f"P{place}", text="x", check=one) for place, one in enumerate(checks))
+    found_calls = calls_of_examples(chat([STARTED, PlanProposed(plan=Plan(items=items))]))
+    assert found_calls == [Call(module="add", name="add", arguments=("2", "'a'"), tests=("P0",))]
+
+
+def test_places_that_decide_are_taken_away_first_and_old_ones_never() -> None:
+    places = {
+        number: Place(path="add.py", line=1, new=new, decides=decides)
+        for number, (new, decides) in enumerate([(True, False), (True, True), (False, True), (True, False)])
+    }
+    asked = AskedCalls(tested=tuple(calls("add", SUMS)), others=())
+    task = json.loads(deletion_task(asked, Switched(sources={}, places=places, constants=()), ["/s"], 3.0))
+    assert (task["switches"], task["modules"], task["path"]) == ([1, 0, 3], ["add"], ["/s"])
+    assert (task["tested"], task["others"]) == ([["add", "add", list(one)] for one in SUMS], [])
+
+
+@pytest.mark.parametrize(
+    ("said", "tested", "asked"), [(b"{}", 2, False), (b"no", 2, False), (b"{}", 0, True)]
+)
+def test_a_program_that_says_nothing_could_not_be_asked(said: bytes, tested: int, asked: bool) -> None:
+    some = AskedCalls(tested=tuple(calls("add", SUMS))[:tested], others=())
+    report = report_of(some, Switched(sources={}, places={}, constants=()), said, "")
+    assert (report.asked, report.cases, len(report.calls)) == (asked, (), tested)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import anyio
 import pytest
-from team.states import chat, planned
+from msgspec.structs import replace
+from team.states import STARTED, chat, planned
 
 from septet.agents import protection
 from septet.agents.protection import (
@@ -28,6 +29,7 @@ from septet.domain.events import (
     PersonSpoke,
     ReplyRefused,
     RunFinished,
+    SnapshotTaken,
     ToolCalled,
     TurnOpened,
     VersionWritten,
@@ -302,3 +304,21 @@ async def test_so_many_files_and_bytes_are_kept_and_no_more(
     ]
     assert await kept(tmp_path, [made("c", b"xx"), made("a", b"xxx")], set()) == ["c", "a"]
     assert (MOST_KEPT > 2, MOST_BYTES > 5) == (True, True)
+
+
+@pytest.mark.parametrize("existing", [True, False])
+async def test_a_folder_in_use_is_kept_as_it_was_before_the_first_write_and_once(
+    tmp_path: Path, existing: bool
+) -> None:
+    (tmp_path / "mine.py").write_text("x = 1\n")
+    run_context = context(tmp_path)
+    begun = replace(STARTED, existing=existing)
+    opened = TurnOpened(speaker="planner")
+    first = await events_before_turn(chat([begun, opened]), run_context)
+    assert [type(one) for one in first] == ([SnapshotTaken] if existing else [])
+    for event in first:
+        assert isinstance(event, SnapshotTaken)
+        assert (event.number, event.note, event.entries) == (1, "before the first write", 1)
+    assert await events_before_turn(chat([begun, *first, opened]), run_context) == []
+    nothing = VersionWritten(number=1, files=(), tree="")
+    assert await events_before_turn(chat([begun, nothing, opened]), run_context) == []

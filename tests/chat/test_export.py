@@ -22,6 +22,7 @@ from septet.chat.export_file import document, html_page, pack_zip
 from septet.domain.base import DeliveredFile, FileState
 from septet.domain.events import (
     AnswerGiven,
+    BaseMoved,
     BaseSurveyed,
     BudgetReached,
     ChatContinued,
@@ -32,6 +33,7 @@ from septet.domain.events import (
     DataDescribed,
     DecisionRecorded,
     Delivered,
+    EnvironmentProbed,
     Event,
     EvidenceFound,
     ExampleGiven,
@@ -274,6 +276,14 @@ TELLING: list[tuple[Event, tuple[str, str]]] = [
         "runner", "could not install y: no",
     )),
     (BaseSurveyed(kind="empty", root="/p"), ("", "")),
+    (BaseMoved(changed=(FileState(path="a.py"), FileState(path="b.py"))), (
+        "person", "changed in the folder: a.py, b.py",
+    )),
+    (BaseMoved(changed=(FileState(path="a.py"),), conflicts=("a.py",)), (
+        "person", "changed in the folder: a.py; in conflict with the team's change: a.py",
+    )),
+    (EnvironmentProbed(python="3.12"), ("septet", "programs run with Python 3.12")),
+    (EnvironmentProbed(python="3.12", packages=("x", "y")), ("septet", "programs run with Python 3.12, x, y")),
     (delivered(), ("septet", "delivered: nothing had changed")),
     (delivered(WRITTEN, MERGED), ("septet", "delivered: a.py, b.py (merged)")),
     (replace(delivered(WRITTEN), undoes=1), ("septet", "taken back: a.py")),

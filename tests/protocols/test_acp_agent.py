@@ -137,6 +137,9 @@ async def test_an_editor_drives_a_chat_and_permits_its_delivery(tmp_path: Path) 
             await editor.version.wait()
             await agent.cancel(session_id=name)
         assert stopped == ["cancelled", "cancelled"]
+        editor.text = ""
+        await agent.prompt(session_id=name, prompt=[text_block("/deliver")])
+        assert "there is nothing to write" in editor.text, "it is not finished"
         assert not editor.asked
         await agent.prompt(session_id=name, prompt=[text_block("go on")])
         assert "done" in editor.text

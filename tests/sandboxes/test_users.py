@@ -7,6 +7,7 @@ import pytest
 from septet.errors import SandboxFailed
 from septet.sandboxes import users
 from septet.sandboxes.rungs import containers
+from septet.sandboxes.users import CURRENT_USER
 
 
 def test_a_preparation_that_takes_too_long_is_no_internal_error(
@@ -35,3 +36,23 @@ def test_the_machines_choices_of_programs_are_kept_without_their_manuals(
     monkeypatch.setattr(users, "_ETC", tmp_path)
     copies = list((users.etc_folder.__wrapped__() / "alternatives").iterdir())
     assert [(copy.name, str(copy.readlink())) for copy in copies] == [("cc", "/usr/bin/gcc")]
+
+
+def found(name: str) -> str | None:
+    return f"/usr/bin/{name}"
+
+
+def missing(_: str) -> str | None:
+    return None
+
+
+def test_where_no_identity_can_be_prepared_programs_run_as_ourselves(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fails = tmp_path / "fails.py"
+    fails.write_text("raise SystemExit(1)\n")
+    monkeypatch.setattr(users, "_STAGING", fails)
+    monkeypatch.setattr(users.shutil, "which", found)
+    assert users._prepare_user(1_700_000_000, (tmp_path,)) is CURRENT_USER  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(users.shutil, "which", missing)
+    assert users._prepare_user(1_700_000_000, (tmp_path,)) is CURRENT_USER  # pyright: ignore[reportPrivateUsage]

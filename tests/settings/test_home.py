@@ -52,6 +52,13 @@ def test_else_it_is_in_the_usual_folders_and_a_relative_path_does_not_count(tmp_
     )
 
 
+def test_on_a_mac_it_is_in_the_folders_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    library = Path.home() / "Library"
+    data = library / "Application Support" / "septet"
+    assert find_home({}) == Home(data=data, config=data, cache=library / "Caches" / "septet")
+
+
 def test_a_folder_is_trusted_until_it_no_longer_is(tmp_path: Path, home: Home) -> None:
     assert trusted_folders(home) == []
     one, other = tmp_path / "one", tmp_path / "other"

@@ -12,7 +12,7 @@ from polling import poll
 from stores.logs import fill
 
 from septet.domain.events import PersonSpoke
-from septet.errors import BadUsage, LogDamaged
+from septet.errors import BadUsage, LogDamaged, SeptetError
 from septet.stores.backup import free_bytes, read_backup, vacuum, write_backup
 from septet.stores.blobs import FolderBlobs, delete_unused_blobs
 from septet.stores.sqlite import open_store
@@ -193,3 +193,23 @@ async def test_a_big_old_log_is_rewritten_only_if_that_is_asked_for(
     assert vacuum(database, rewrite=True) is True
     assert free_bytes(database) == 0
     assert database.stat().st_size < size
+
+
+async def test_the_log_comes_back_last_and_not_at_all_if_a_blob_cannot(tmp_path: Path) -> None:
+    home, new, file = tmp_path / "home", tmp_path / "new", tmp_path / "b.zip"
+    blobs = FolderBlobs(home / "blobs")
+    address = await blobs.put(b"content")
+    async with open_store(home / "septet.db") as store:
+        await store.append("a", PersonSpoke(text=address), after=None)
+    write_backup(home / "septet.db", home / "blobs", {}, file)
+    blobs.close()
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.mkdir("facts")
+    new.mkdir()
+    (new / "blobs").write_text("a file in the way")
+    with pytest.raises(SeptetError):
+        read_backup(file, new)
+    assert [path.name for path in new.iterdir()] == ["blobs"]
+    (new / "blobs").unlink()
+    assert read_backup(file, new).events == 1
+    assert sorted(path.name for path in new.iterdir()) == ["blobs", "septet.db"], "folders alone are nothing"

@@ -105,3 +105,14 @@ async def test_a_cancelled_append_is_stored_or_not_but_never_in_the_way(tmp_path
         seen = (await store.read("clock"))[-1].seq
 
         await store.append("clock", HELLO, after=seen)
+
+
+async def test_what_is_appended_just_before_the_store_closes_is_in_the_log(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "log.db") as store:
+        await store.append("clock", HELLO, after=0)
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(store.append, "clock", HELLO, 1)
+                tasks.start_soon(store.close)
+    async with open_store(tmp_path / "log.db") as again:
+        assert len(await again.read("clock")) == 2

@@ -5,14 +5,21 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from septet.team.agreement import (
+    ALIKE,
+    FEWEST_DRAWS,
     MOST_AGREED,
+    MOST_DRAWS,
+    NEARLY_ALL,
     Outcomes,
+    ProgramChoice,
     agreed_examples,
     believed_votes,
     choose,
     disputed_call,
+    is_believed,
     is_plain,
     rival_question,
     undisputed,
@@ -178,3 +185,30 @@ def test_so_many_agreed_examples_are_enough() -> None:
 )
 def test_only_whole_numbers_texts_and_lists_are_written_into_tests(outcome: str, plain: bool) -> None:
     assert is_plain(outcome) is plain
+
+
+BELIEVED = ProgramChoice(place=0, met=True, peers=ALIKE, alike=ALIKE, rivals=0, support=1.0)
+
+
+@pytest.mark.parametrize(
+    ("choice", "drawn", "has_examples", "believed"),
+    [
+        (BELIEVED, FEWEST_DRAWS, True, True),
+        (BELIEVED, FEWEST_DRAWS - 1, True, False),
+        (BELIEVED, FEWEST_DRAWS - 1, False, True),
+        (replace(BELIEVED, met=False), FEWEST_DRAWS, True, False),
+        (replace(BELIEVED, alike=ALIKE - 1), FEWEST_DRAWS, True, False),
+        (replace(BELIEVED, support=0.999), MOST_DRAWS - 1, True, False),
+        (replace(BELIEVED, support=0.999), MOST_DRAWS, True, True),
+        (replace(BELIEVED, support=NEARLY_ALL), MOST_DRAWS, True, True),
+        (replace(BELIEVED, support=0.99), MOST_DRAWS, True, False),
+        (replace(BELIEVED, support=0.0, peers=8, alike=4, rivals=1), MOST_DRAWS, False, True),
+        (replace(BELIEVED, support=0.0, peers=9, alike=4, rivals=1), MOST_DRAWS, False, False),
+        (replace(BELIEVED, support=0.0, peers=6, alike=4, rivals=2), MOST_DRAWS, False, False),
+        (replace(BELIEVED, support=0.0, peers=8, alike=4, rivals=1), MOST_DRAWS - 1, False, False),
+    ],
+)
+def test_a_program_is_believed_if_it_meets_the_examples_and_enough_others_agree_with_it(
+    choice: ProgramChoice, drawn: int, has_examples: bool, believed: bool
+) -> None:
+    assert is_believed(choice, drawn, has_examples) is believed

@@ -22,6 +22,7 @@ from septet.team.challenges import (
     parse_challenge_decision,
     plan_with_other_check,
     read_challenge,
+    unrecorded_challenge,
 )
 from septet.team.floor import End, Move, Speak
 from septet.ways.iterate.briefing import briefing
@@ -155,3 +156,19 @@ def test_where_nobody_is_asked_only_the_challenged_check_of_the_planner_may_chan
     first = PlanProposed(plan=PLAN, by="person" if by == "person" else "planner")
     events = [auto, TurnOpened(speaker="planner"), said("planner", "a plan"), first, *CHALLENGED[4:]]
     assert (amendment_refusal(chat(events), plan) is None) == taken
+
+
+def test_a_challenge_beside_files_is_recorded_unless_that_requirement_was_challenged_before() -> None:
+    beside = said("coder", "P2: check wrong, because of it\n\n```python a.py\nP1: check wrong, because\n```")
+    turn = [TurnOpened(speaker="coder"), beside]
+    found = CheckChallenged(by="coder", item="P2", reason="of it")
+    assert unrecorded_challenge(chat([*RED, *turn])) == found
+    assert unrecorded_challenge(chat([*CHALLENGED, *turn])) is None, "it is open"
+    assert unrecorded_challenge(chat([*CHALLENGED, STANDS, *turn])) is None, "it was decided"
+    other = [*decided(replace(STANDS, item="P1"), "P1"), *turn]
+    assert unrecorded_challenge(chat(other)) == found, "another one was"
+    assert (
+        unrecorded_challenge(chat([*RED, turn[0], said("coder", "P9: check wrong, because of it")])) is None
+    )
+    twice = [*turn, said("coder", "P1: check wrong, because it fails")]
+    assert unrecorded_challenge(chat([*RED, *twice])) == replace(found, item="P1", reason="it fails")

@@ -136,3 +136,109 @@ def test_code_that_nothing_else_needs_is_a_special_case() -> None:
     assert judged({0: "v:int:9", 3: "v:int:9"}, SUMS) == 0, "others need it too"
     assert judged({}, ["e:KeyError"] * 8, without="e:KeyError") == 1, "a list of what is tested"
     assert judged({}, ["v:int:1"] * 8, gives="v:int:4711", without="v:int:1") == 0, "computed, and no list"
+
+
+@pytest.mark.parametrize(
+    ("source", "call", "results"),
+    [
+        (
+            "def f(n):\n    if n == 2 or n > 5:\n        return 'a'\n    return 'b'\n",
+            "f(2)",
+            ["2! 'b'", "2! 'a'", "2! 'a'", "2! 'a'", "1 'a'"],
+        ),
+        ("def f(n):\n    return 'a' if not n else 'b'\n", "f(2)", ["2! 'a'", "2! 'b'", "1 'b'"]),
+        ("def f(n):\n    return n - 3\n", "f(5)", ["2 5", "2 3", "1 2"]),
+        ("def f(n):\n    return n + 1 == 6\n", "f(5)", ["2 True", "2 True", "2! False", "2! True", "1 True"]),
+        ("def f(n):\n    return max(n, 7)\n", "f(5)", ["2 5", "2 7", "2 7", "1 7"]),
+        ("def f(s):\n    return s.replace('a', 'b')\n", "f('cat')", ["2 'a'", "2 'b'", "2 'cat'", "1 'cbt'"]),
+        ("def f(s):\n    return s.upper()\n", "f('cat')", ["1 'CAT'"]),
+        ("def f(n):\n    return isinstance(n, int)\n", "f(5)", ["1 True"]),
+        ("def f(n):\n    return n in [1, 5]\n", "f(5)", ["2! False", "2! False", "2! True", "1 True"]),
+        ("def f(n):\n    return [n, 5]\n", "f(5)", ["1 [5, 5]"]),
+        ("def f(n):\n    return [(1, 2), (n, 4)]\n", "f(5)", ["2! []", "1 [(1, 2), (5, 4)]"]),
+        ("def f(n):\n    a, b = 1, 2\n    return a, b, n\n", "f(5)", ["2! ValueError", "1 (1, 2, 5)"]),
+        (
+            "def f(n):\n    return {5: 'x', **{6: 'y'}}.get(n)\n",
+            "f(5)",
+            ["2! None", "2! 'x'", "2 5", "2 5", "2 {5: 'x', 6: 'y'}", "1 'x'"],
+        ),
+        ("def f(n):\n    return {n, 4}\n", "f(5)", ["2! set()", "1 {4, 5}"]),
+        ("def f(n):\n    n += 2\n    return n\n", "f(5)", ["2 5", "1 7"]),
+        ("def f(n):\n    d = {}\n    d['x'] = n\n    return d\n", "f(5)", ["3 {}", "1 {'x': 5}"]),
+        ("def f(n):\n    x = n\n    return x\n", "f(5)", ["1 5"]),
+        (
+            "def f(n):\n    n.append(3)\n    del n[0]\n    return n\n",
+            "f([5])",
+            ["2 []", "2 []", "2 []", "2 []", "3 [5, 3]", "1 [3]"],
+        ),
+        (
+            "def f(n):\n    try:\n        return 6 // n\n    except ZeroDivisionError:\n        return 0\n",
+            "f(0)",
+            ["3 6", "3 0", "4! ZeroDivisionError", "1 0"],
+        ),
+        (
+            "def f(n):\n    try:\n        return 6 // n\n    except:\n        return 0\n",
+            "f(0)",
+            ["3 6", "3 0", "5! ZeroDivisionError", "1 0"],
+        ),
+        (
+            "def f(n):\n    match n:\n        case 5:\n            return 1\n        case _:\n            return 2\n",
+            "f(5)",
+            ["3! 2", "1 1"],
+        ),
+        (
+            "def f(n):\n    match n:\n        case int() if n > 3:\n            return 'z'\n    return 'y'\n",
+            "f(5)",
+            ["3! 'y'", "3! 'y'", "3! 'z'", "1 'z'"],
+        ),
+        (
+            "def f(n):\n    return [i for i in range(n) if i > 2]\n",
+            "f(5)",
+            ["2! []", "2! [0, 1, 2, 3, 4]", "1 [3, 4]"],
+        ),
+        (
+            "def f(n):\n    while n > 3:\n        return 'x'\n    return 'y'\n",
+            "f(5)",
+            ["2! 'y'", "2! 'x'", "1 'x'"],
+        ),
+        (
+            "def f(n, k=2 + 1, *, m=4 * 2):\n    return k, m\n",
+            "f(5)",
+            ["1 (2, 8)", "1 (1, 8)", "1 (3, 4)", "1 (3, 2)", "1 (3, 8)"],
+        ),
+        (
+            "def f(n):\n    def g(x):\n        return x\n    return g(n)\n",
+            "f(5)",
+            ["2 UnboundLocalError", "4 5", "4 5", "4 5", "1 5"],
+        ),
+        (
+            "class A:\n    def __init__(self, n):\n        self.n = n\n\n\ndef f(n):\n    return A(n).n\n",
+            "f(5)",
+            ["3 AttributeError", "7 AttributeError", "7 AttributeError", "7 5", "6 5"],
+        ),
+        ("f = lambda n: n * 2\n", "f(5)", ["1 5", "1 2"]),
+        ("def f(n):\n    x: int = n % 3\n    return x\n", "f(5)", ["2 5", "2 3", "1 2"]),
+        ("def f(n):\n    return f'{n + 1:>{n - 2}}'\n", "f(5)", ["2 '  5'", "2 '  1'", "1 '  6'"]),
+        ("def f(n):\n    return n[1 + 1, 3]\n", "f({(2, 3): 'x'})", ["2 KeyError", "2 KeyError", "1 'x'"]),
+        ("def f(n):\n    return n[1:]\n", "f('abc')", ["1 'bc'"]),
+        ("def f(n):\n    return -n\n", "f(5)", ["1 -5"]),
+        (
+            "def f(n):\n    return n and n > 3\n",
+            "f(5)",
+            ["2! False", "2! True", "2! False", "2! True", "1 True"],
+        ),
+        ("def f(n):\n    return True or n\n", "f(5)", ["2! True", "2! True", "1 True"]),
+        ("def f(n):\n    return max(*n)\n", "f([5, 6])", ["1 6"]),
+    ],
+)
+def test_each_place_can_be_taken_away_alone(source: str, call: str, results: list[str]) -> None:
+    """The line of each place, marked if it decides, and what comes out without it."""
+    made = with_switches({"f.py": source}, {})
+    found: list[str] = []
+    for number, place in made.places.items():
+        try:
+            gives = repr(run(made.sources["f.py"], call, number))
+        except Exception as error:
+            gives = type(error).__name__
+        found.append(f"{place.line}{'!' if place.decides else ''} {gives}")
+    assert found == results

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.team.goal_examples import seen_as_stated, stated_examples, token_ends, wanted_names
+from septet.team.goal_examples import (
+    literal_arguments,
+    seen_as_stated,
+    stated_examples,
+    token_ends,
+    wanted_names,
+)
 
 FORMS = {
     "Write f.\nassert f(2) == 4": ["f(2) == 4"],
@@ -59,6 +65,21 @@ FORMS = {
     "f(4) returns 2 - the root": ["f(4) == 2"],
     "add(2, 3) should be 5\nadd(0, 0) should be 0": ["add(2, 3) == 5", "add(0, 0) == 0"],
     "obj.f(2) == 4": [],
+    "def f(): 42": [],
+    ">>> x = f(2) # 4\n": [],
+    "assert f(2) == y, f(3) == 9": [],
+    "class Two(3): 4": [],
+    r"f('a\\') == 1": [r"f('a\\') == 1"],
+    r"f('\'') == 1, f('b') == 2": ['f("\'") == 1', "f('b') == 2"],
+    "assert f(x=2) == 4": ["f(x=2) == 4"],
+    "assert math.sqrt(4) == 2": [],
+    "assert f(lambda: 2) == 4": [],
+    "assert tool.f(2) == 4": ["tool.f(2) == 4"],
+    "assert 4 == f(2)": ["f(2) == 4"],
+    "assert f(2) < 4": ["f(2) < 4"],
+    "assert f(2) != 4": ["f(2) != 4"],
+    "assert f(2) == f(3)": [],
+    "assert 1 < f(2) < 3": ["1 < f(2) < 3"],
     "assert sum(10, 15) == 6": ["sum(10, 15) == 6"],
     "assert size((1, 2)) == sys.getsizeof((1, 2))": ["size((1, 2)) == sys.getsizeof((1, 2))"],
 }
@@ -116,3 +137,21 @@ def test_other_calls_are_seen_as_the_examples_see_theirs(goal: str, seen: str) -
 )
 def test_a_token_ends_where_no_letter_goes_on(text: str, place: int, ends: bool) -> None:
     assert token_ends(text, place) == ends
+
+
+@pytest.mark.parametrize(
+    ("call", "values"),
+    [
+        ("f(1, 'a', [2], (3,), None)", [1, "a", [2], (3,), None]),
+        ("f(set([1, 1]), tuple([2]), frozenset())", [{1}, (2,), frozenset[int]()]),
+        ("f()", []),
+        ("f(x=1)", None),
+        ("f(x)", None),
+        ("f(set(1))", None),
+        ("2", None),
+    ],
+)
+def test_the_arguments_of_a_call_are_values_if_all_of_them_are_literals(
+    call: str, values: list[object] | None
+) -> None:
+    assert literal_arguments(call) == values

@@ -21,7 +21,7 @@ from septet.domain.runs import RunResult
 from septet.domain.teams import Budget, Edge, RoleSpec, TeamSpec
 from septet.team.floor import End, Speak
 from septet.team.graph import START, candidates, edges_of, is_graph, speaker_choices
-from septet.ways.pair.briefing import LONGEST_TALK, conversation_lines
+from septet.ways.pair.briefing import LONGEST_TALK, conversation_lines, omitted_summary
 from septet.ways.pair.policy import PAIR, NextSpeaker, parse_manager
 from septet.ways.table import TEAMS, floor_for
 
@@ -101,6 +101,18 @@ def test_a_long_talk_is_shortened_but_keeps_plan_done_steps_and_the_newest() -> 
         "messages left out; what ran well in them:\n- python main.py\nwhat the code in them defines:" in whole
     )
     assert "- def step_1(path: str) -> int" in whole
+
+
+def test_of_what_is_left_out_only_the_coders_code_defines_something() -> None:
+    block = "```python main.py\ndef {}() -> int:\n    return 1\n```"
+    left = [said("manager", block.format("wanted")), said("coder", block.format("written")), ran(1), ran(0)]
+    told = omitted_summary([*left])
+    assert told.splitlines() == [
+        "… 4 messages left out; what ran well in them:",
+        "- python main.py",
+        "what the code in them defines:",
+        "- def written() -> int",
+    ]
 
 
 @pytest.mark.parametrize(("more", "messages"), [(0, 3), (1, 2)])

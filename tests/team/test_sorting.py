@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from septet.domain.plans import Refusal
 from septet.team.goal_examples import stated_examples
-from septet.team.sorting import is_prose, read_reply, sorted_files, with_text
+from septet.team.sorting import (
+    MAX_MERGED_CHUNKS,
+    is_prose,
+    parse_pieces,
+    read_reply,
+    sorted_files,
+    with_text,
+)
 
 MODULE = "def double(n):\n    return 2 * n"
 TEST = "def test_double():\n    assert double(2) == 4"
@@ -290,3 +297,12 @@ def test_a_wanted_function_that_is_called_like_a_test_is_none(tmp_path: Path) ->
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "1 passed" in ran.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("pieces", "whole"), [(MAX_MERGED_CHUNKS, True), (MAX_MERGED_CHUNKS + 1, False)])
+def test_a_text_in_quotes_is_read_up_to_so_many_lines_that_look_like_statements(
+    pieces: int, whole: bool
+) -> None:
+    lines = ["x = '''", *["Some words."] * (pieces - 2), "'''"]
+    found, _ = parse_pieces("\n".join(["this is no code", *lines]))
+    assert [text for _, text in found] == (["\n".join(lines)] if whole else [])

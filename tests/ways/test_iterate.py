@@ -8,8 +8,12 @@ from msgspec.structs import replace
 from team.states import PLAN, STARTED, chat, planned, ran, reviewed, said, version
 
 from septet.agents.records import Rehearsal
+from septet.agents.run_context import RunContext
+from septet.domain.base import Manifest
 from septet.domain.events import (
+    BaseSurveyed,
     ChallengeDecided,
+    ChatStarted,
     CheckChallenged,
     Event,
     ExampleGiven,
@@ -19,13 +23,22 @@ from septet.domain.events import (
     TurnOpened,
     VersionWritten,
 )
-from septet.domain.plans import CommandSucceeds, Example, Refusal, Requirement
+from septet.domain.plans import CommandSucceeds, Example, Mends, Plan, Refusal, Requirement
 from septet.domain.state import State
 from septet.ports import Agent, Record
+from septet.runtime.bus import MemoryBus
+from septet.sandboxes.rungs.unsafe import UnsafeLocal
 from septet.stores.memory import MemoryBlobs
-from septet.ways.iterate.members import exemplar_agent, has_tests, with_challenge, with_stronger_model
+from septet.ways.iterate.members import (
+    exemplar_agent,
+    has_tests,
+    with_challenge,
+    with_evident_plan,
+    with_stronger_model,
+)
 from septet.ways.iterate.replies import last_reply, propose_plan, write_version
 from septet.workspace.files import Workspace
+from septet.workspace.scratch import Scratch
 
 pytestmark = pytest.mark.anyio
 CODE = "```python add.py\nx = 1\n```"
@@ -233,3 +246,35 @@ async def test_words_without_files_may_be_a_challenge_and_else_are_refused() -> 
     unclear = await written(f"P2: check wrong\n\n{CODE}", *before)
     assert isinstance(unclear, Refusal)
     assert unclear.reason.startswith("say why: 'P2: check wrong, because …; instead …'")
+
+
+MEND = ChatStarted(goal="test_a.py::test_one fails, fix it", team=STARTED.team, workspace="/w")
+PROJECT = BaseSurveyed(kind="folder", root="/w", manifest="m", tests="pytest")
+PLANNING = TurnOpened(speaker="planner")
+
+
+@pytest.mark.parametrize(
+    ("events", "copied", "evident"),
+    [
+        ([MEND, PROJECT, PLANNING], True, True),
+        ([MEND, PROJECT, PLANNING], False, False),
+        ([MEND, PLANNING], True, False),
+        ([MEND, PROJECT], True, False),
+        ([MEND, PROJECT, PersonSpoke(text="no, another one"), PLANNING], True, False),
+        ([MEND, PROJECT, PLANNING, PlanProposed(plan=PLAN), PLANNING], True, False),
+        ([replace(MEND, goal="test_a.py::test_two fails, fix it"), PROJECT, PLANNING], True, False),
+        ([replace(MEND, goal="test_a.py::test_one fails, add a menu"), PROJECT, PLANNING], True, False),
+    ],
+)
+async def test_a_goal_that_only_names_tests_to_mend_needs_no_model_for_its_plan(
+    tmp_path: Path, events: list[Event], copied: bool, evident: bool
+) -> None:
+    scratch = Scratch(tmp_path / "home", tmp_path, Manifest())
+    scratch.base.root.mkdir(parents=True)
+    (scratch.base.root / "test_a.py").write_text("def test_one(): ...\n")
+    place = scratch if copied else scratch.base
+    run_context = RunContext(place, UnsafeLocal(), MemoryBlobs(), MemoryBus())
+    asked = PersonSpoke(text="a model was asked")
+    found = await events_of(with_evident_plan(saying(asked), run_context), chat(events))
+    mends = Requirement(id="P1", text="test_a.py::test_one passes", check=Mends(target="test_a.py::test_one"))
+    assert found == [PlanProposed(plan=Plan(items=(mends,)), by="septet") if evident else asked]

@@ -19,6 +19,7 @@ from septet.domain.events import (
     SpeakerChosen,
     Terminated,
     TurnOpened,
+    VersionWritten,
 )
 from septet.domain.plans import CommandSucceeds, FileExists, Plan, Refusal, Requirement
 from septet.domain.runs import RunResult
@@ -27,7 +28,7 @@ from septet.runtime.bus import MemoryBus
 from septet.sandboxes.rungs.unsafe import UnsafeLocal
 from septet.stores.memory import MemoryBlobs
 from septet.ways.group_chat.members import may_end
-from septet.ways.pair.members import first_failure, manager_event, ran_well, task_agent
+from septet.ways.pair.members import coder_agent, first_failure, manager_event, ran_well, task_agent
 from septet.ways.pair.policy import PAIR, meets_task, parse_task_checks
 from septet.ways.table import TEAMS
 from septet.workspace.files import Workspace
@@ -145,3 +146,38 @@ async def test_the_task_that_is_given_before_there_is_code_becomes_the_plan() ->
     assert await turn(judged, [*BEGUN, refused, BEGUN[-1]]) == [SpeakerChosen(speaker="coder")], (
         "it is asked once"
     )
+
+
+WORDS = "I would write a function."
+BLOCK = "```python add.py\nx = 1\n```"
+UNNAMED = "```python\nx = 1\n```\n\n```python\nx = 2\n```"
+FIRST: list[Event] = [STARTED, TurnOpened(speaker="coder")]
+SECOND: list[Event] = [*FIRST, TurnOpened(speaker="coder")]
+
+
+@pytest.mark.parametrize(
+    ("say", "events", "talks", "becomes"),
+    [
+        (WORDS, FIRST, False, None),
+        (WORDS, FIRST, True, None),
+        (WORDS, SECOND, False, ReplyRefused),
+        (WORDS, SECOND, True, None),
+        (WORDS, [STARTED, VersionWritten(number=1, files=(), tree=""), FIRST[1]], False, ReplyRefused),
+        (UNNAMED, FIRST, False, ReplyRefused),
+        (UNNAMED, SECOND, True, ReplyRefused),
+        (BLOCK, FIRST, False, VersionWritten),
+        (BLOCK, SECOND, True, VersionWritten),
+    ],
+)
+async def test_a_coder_may_begin_with_words_and_then_has_to_send_code_unless_it_may_always_talk(
+    say: str, events: list[Event], talks: bool, becomes: type[Event] | None
+) -> None:
+    script = Script(turns=(ScriptedTurn(role="coder", say=say),))
+    coder = next(one for one in TEAMS["pair"].members if one.role == "coder")
+    rehearsal = Rehearsal(chat(events))
+    await rehearsal.play(
+        coder_agent(coder, ScriptedModel(script, "coder"), MemoryBus(), MemoryBlobs(), talks)
+    )
+    said, *rest = rehearsal.events
+    assert isinstance(said, ModelAnswered)
+    assert [type(one) for one in rest] == ([] if becomes is None else [becomes])

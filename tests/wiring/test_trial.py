@@ -5,12 +5,15 @@ import venv
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from scenarios.autocoder.playing import home_in
 from scenarios.folders.chats import fill, repository
+from team.states import PLAN, STARTED, chat, planned
 from wiring.test_delivery import begin, write_version
 
+from septet.domain.events import PlanProposed
 from septet.wiring.session import open_session
-from septet.wiring.trial import try_newest
+from septet.wiring.trial import planned_command, try_newest
 
 pytestmark = pytest.mark.anyio
 LOOK = """\
@@ -51,3 +54,9 @@ async def test_an_editable_install_means_the_copy_and_the_folder_is_not_touched(
     ], result.stderr
     assert (project / "rows.db").read_text() == "rows"
     assert (project / "src/calc/__init__.py").read_text() == "value = 1\n"
+
+
+def test_a_program_is_started_as_the_plan_says_and_else_as_main() -> None:
+    assert planned_command(chat(planned())) == "python add.py 1 1"
+    silent = PlanProposed(plan=replace(PLAN, run=""))
+    assert planned_command(chat([STARTED, silent])) == planned_command(chat([STARTED])) == "python main.py"
