@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from team.states import STARTED, chat
 
 from septet.agents.checks import find_evidence, holds_when_empty, special_cases_of, unasked
+from septet.domain import special_cases
 from septet.domain.events import (
     BaseSurveyed,
     Event,
@@ -36,7 +37,6 @@ from septet.domain.pytest_report import Outcome, TestCase, TestReport
 from septet.domain.runs import Purpose, RunResult
 from septet.domain.state import State
 from septet.stores.memory import MemoryBlobs
-from septet.team import deletions
 from septet.team.acceptance import OUTCOME_MARK
 from septet.workspace.files import Workspace
 
@@ -110,8 +110,8 @@ CASE = SpecialCase(place="add.py:3", call="add.add(2, 3)", gives="5", without="6
 
 
 def searched(*tests: str, lost: tuple[str, ...] = (), asked: bool = True) -> RunFinished:
-    cases = tuple(deletions.TestedCase(case=replace(CASE, call=one), tests=(one,)) for one in tests)
-    report = deletions.SpecialCases(cases=cases, lost=lost, asked=asked)
+    cases = tuple(special_cases.TestedCase(case=replace(CASE, call=one), tests=(one,)) for one in tests)
+    report = special_cases.SpecialCases(cases=cases, lost=lost, asked=asked)
     return run("special cases", stdout=msgspec.json.encode(report).decode())
 
 

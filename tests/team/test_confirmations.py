@@ -16,15 +16,10 @@ from septet.domain.events import (
 from septet.domain.plans import Check, CommandSucceeds, ExampleHolds, Plan, Requirement, plan_digest
 from septet.domain.runs import RunResult
 from septet.domain.state import State
-from septet.team.evidence import (
-    calls_to_confirm,
-    evidence_report,
-    gives,
-    is_same_call,
-    listed_cases,
-    makes_call,
-    open_special_cases,
-)
+from septet.team.caveats import listed_cases
+from septet.team.confirmations import calls_to_confirm
+from septet.team.evidence import evidence_report
+from septet.team.witnesses import gives, is_same_call, makes_call, open_special_cases
 
 CASE = SpecialCase(place="add.py:3", call="add.add(2, 3)", gives="6", without="5", general=True)
 LISTED = replace(CASE, general=False)
