@@ -249,7 +249,7 @@ class Shards:
             self._begin(shard, seq, work)
         elif not shard.claim.runtime:
             if not shard.waiting:
-                self._spawn(self._claim_first(shard, seq))
+                self._spawn(self._claim_first(shard, seq, shard.claim_seq))
             shard.waiting += [(seq, one) for one in work]
             self._busy[name] = shard
 
@@ -270,10 +270,10 @@ class Shards:
             shard.at_work[seq] += 1
             one.start(fence, finish)
 
-    async def _claim_first(self, shard: Shard, seq: int) -> None:
-        """Claim a shard that nobody has served."""
+    async def _claim_first(self, shard: Shard, seq: int, after: int) -> None:
+        """Claim a shard that nobody has served `after` this claim: another's may be read before this task begins."""
         claim = Claim(runtime=self.id, start=seq - 1)
-        claim_seq = await self._append_claim(shard, claim)
+        claim_seq = await self._append_claim(shard, claim, after)
         if claim_seq is None:
             newest = await retry_forever(lambda: self._log.newest(self._claim_subject(shard.name)))
             assert newest is not None
@@ -285,11 +285,11 @@ class Shards:
         for seq, one in waiting:
             self._begin(shard, seq, [one])
 
-    async def _append_claim(self, shard: Shard, claim: Claim) -> int | None:
+    async def _append_claim(self, shard: Shard, claim: Claim, after: int) -> int | None:
         subject, body = self._claim_subject(shard.name), msgspec.json.encode(claim)
         while True:
             with suppress(Unreachable):
-                return await self._log.replace(subject, body, shard.claim_seq)
+                return await self._log.replace(subject, body, after)
 
     def _set_claim(self, shard: Shard, claim: Claim, seq: int) -> None:
         before = shard.claim.runtime
@@ -324,7 +324,8 @@ class Shards:
         gone = await self._records.gone(owners)
         theirs = [shard for shard in self._shards.values() if shard.claim.runtime in gone]
         claims = [replace(shard.remaining(gone[shard.claim.runtime]), runtime=self.id) for shard in theirs]
-        sequences = await asyncio.gather(*map(self._append_claim, theirs, claims))
+        known = [shard.claim_seq for shard in theirs]
+        sequences = await asyncio.gather(*map(self._append_claim, theirs, claims, known))
         won = [
             (shard, claim, seq)
             for shard, claim, seq in zip(theirs, claims, sequences, strict=True)
