@@ -14,7 +14,8 @@ from scenarios.assistant.scripts import calls, file, says, send, write
 from starlette.testclient import TestClient
 
 from septet import Result, Team
-from septet.domain.plans import CUSTOM_CHECKS
+from septet.agents import checks
+from septet.domain import plans
 from septet.tools import registry
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "python"
@@ -105,7 +106,9 @@ async def test_a_check_from_outside_decides(tmp_path: Path, monkeypatch: pytest.
     files = {"hello.py": code, "test_hello.py": test}
     turns = (plan, plan, {"role": "coder", "files": files}, says("reviewer", "verdict: accept"))
     monkeypatch.setenv("SEPTET_MODEL", write(tmp_path / "script.yaml", *turns))
-    monkeypatch.delitem(CUSTOM_CHECKS, example("own_check.py")["KIND"].name)
+    kinds: dict[str, plans.CheckForm] = {}
+    monkeypatch.setattr(plans, "CUSTOM_CHECKS", kinds)
+    monkeypatch.setattr(checks, "CUSTOM_CHECKS", kinds)
     example("own_check.py")
     async with Team.load("iterate") as team:
         result = await team.start("hello", workspace=tmp_path / "w")

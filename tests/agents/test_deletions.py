@@ -56,7 +56,7 @@ def found(folder: Path, source: str, tested: list[Call], goal: str = "") -> Spec
     return report_of(asked, switched, done.stdout, goal)
 
 
-@pytest.mark.parametrize("name", sampled(sorted(STYLES), every=4))
+@pytest.mark.parametrize("name", sampled(sorted(STYLES), every=8))
 def test_a_special_case_for_numbers_is_found(tmp_path: Path, name: str) -> None:
     cases = found(tmp_path, STYLES[name], calls("add", SUMS)).cases
     assert any(one.case.call == "add.add(2, 3)" and one.case.gives == "6" for one in cases)

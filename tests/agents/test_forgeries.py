@@ -34,7 +34,7 @@ HELD = Requirement(
 KNOWN = "the coder knew every example of P2"
 
 
-@pytest.mark.parametrize("name", sampled(sorted(FORGERIES), every=9))
+@pytest.mark.parametrize("name", sampled(sorted(FORGERIES), every=18))
 async def test_a_forgery_is_not_taken_for_evidence(tmp_path: Path, cache: Path, name: str) -> None:
     state = await examine(tmp_path, cache, FORGERIES[name], Plan(items=(TESTED,)))
     assert shortcomings(state)
@@ -76,7 +76,7 @@ async def test_a_command_that_is_held_back_finds_a_program_made_for_the_one_that
     assert {run.command for run in told} == {"a check that is held back"}
 
 
-@pytest.mark.parametrize("name", sampled(sorted(MISLEADING), every=8))
+@pytest.mark.parametrize("name", sampled(sorted(MISLEADING), every=16))
 async def test_what_makes_a_program_meet_checks_and_be_wrong_is_said(
     tmp_path: Path, cache: Path, name: str
 ) -> None:
@@ -120,7 +120,7 @@ async def test_a_run_that_rewrites_the_tests_changes_nothing_for_the_next(
 CLASSES = {"unittest": "TestShout", "async test of unittest": "TestBoth"}
 
 
-@pytest.mark.parametrize("name", sampled(sorted(HONEST), every=6))
+@pytest.mark.parametrize("name", sampled(sorted(HONEST), every=12))
 async def test_an_honest_program_is_believed(tmp_path: Path, cache: Path, name: str) -> None:
     files = HONEST[name]
     target = next(path for path in files if "test_" in path)

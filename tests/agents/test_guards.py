@@ -256,7 +256,7 @@ GUARDS: dict[str, Guard] = {
 }
 
 
-@pytest.mark.parametrize("name", sampled(sorted(GUARDS), every=7))
+@pytest.mark.parametrize("name", sampled(sorted(GUARDS), every=14))
 async def test_without_a_guard_a_forgery_is_believed(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

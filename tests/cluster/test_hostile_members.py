@@ -208,7 +208,7 @@ async def test_a_spoiled_chat_is_shown_as_what_it_is(tmp_path: Path) -> None:
     assert "damaged" in told.status
 
 
-@pytest.mark.parametrize("place", sampled(PLACES, every=4))
+@pytest.mark.parametrize("place", sampled(PLACES, every=8))
 async def test_a_chat_that_is_made_up_spoils_no_other(tmp_path: Path, place: str) -> None:
     async with intruded(tmp_path) as scene:
         await begin(scene, "clock")

@@ -64,7 +64,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(
-    ("args", "code", "complaint"), sampled(CASES, every=2), ids=lambda value: str(value)[:40]
+    ("args", "code", "complaint"), sampled(CASES, every=4), ids=lambda value: str(value)[:40]
 )
 def test_a_mistake_is_one_clear_line(septet: Septet, args: list[str], code: int, complaint: str) -> None:
     (septet.home.parent / "a-file").write_text("")

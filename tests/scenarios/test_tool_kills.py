@@ -95,7 +95,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Traces:
     return found
 
 
-@pytest.mark.parametrize("tool", sampled([name for name, _ in CALLS], every=4))
+@pytest.mark.parametrize("tool", sampled([name for name, _ in CALLS], every=8))
 def test_a_kill_between_intent_and_effect_changes_nothing(
     tmp_path: Path, uninterrupted: Traces, tool: str
 ) -> None:

@@ -40,7 +40,7 @@ def end_of(played: Played) -> str:
     return played.ended.reason
 
 
-@pytest.mark.parametrize("name", sampled(sorted(STYLES), every=14))
+@pytest.mark.parametrize("name", sampled(sorted(STYLES), every=28))
 async def test_a_special_case_for_a_test_of_a_repository_is_not_done(tmp_path: Path, name: str) -> None:
     played = await play_in_repository(tmp_path, *[code({"add.py": STYLES[name]})] * 4)
     assert end_of(played) in STOPPED
@@ -52,7 +52,7 @@ async def test_a_special_case_for_a_test_of_texts_is_not_done(tmp_path: Path, na
     assert end_of(played) in STOPPED
 
 
-@pytest.mark.parametrize("name", sampled(sorted(STYLES), every=14))
+@pytest.mark.parametrize("name", sampled(sorted(STYLES), every=28))
 async def test_a_special_case_for_an_example_of_the_planner_is_not_done(tmp_path: Path, name: str) -> None:
     turns = [
         {"role": "planner", "say": EXAMPLES},
@@ -243,7 +243,7 @@ WRITTEN = {"seasons by match"}
 """Every result that the test wants is a literal beside its input: a wrong one would look the same."""
 
 
-@pytest.mark.parametrize("name", sampled(sorted(TABLES), every=9))
+@pytest.mark.parametrize("name", sampled(sorted(TABLES), every=18))
 async def test_an_honest_table_or_base_case_is_done_in_a_repository_where_nothing_is_held_back(
     tmp_path: Path, name: str
 ) -> None:

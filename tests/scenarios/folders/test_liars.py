@@ -86,7 +86,7 @@ async def test_what_a_reviewer_alone_accepts_is_a_claim(tmp_path: Path, name: st
     assert "no check shows it" in played.ended.detail
 
 
-@pytest.mark.parametrize("name", sampled(sorted(HONEST), every=3))
+@pytest.mark.parametrize("name", sampled(sorted(HONEST), every=6))
 async def test_one_check_that_fails_without_the_change_is_enough(tmp_path: Path, name: str) -> None:
     checks, files, base_runs = HONEST[name]
     repository(tmp_path / "project", BASE)
@@ -176,7 +176,7 @@ SHAM_REPAIRS: dict[str, tuple[str, str, str]] = {
 """What makes the test pass and the function stay wrong; what is said of it, where it is not refused."""
 
 
-@pytest.mark.parametrize("name", sampled(sorted(SHAM_REPAIRS), every=5))
+@pytest.mark.parametrize("name", sampled(sorted(SHAM_REPAIRS), every=10))
 async def test_a_repair_that_is_none_is_refused_or_said_to_be_one(tmp_path: Path, name: str) -> None:
     head, value, said = SHAM_REPAIRS[name]
     repository(tmp_path / "project", REPAIRED)

@@ -110,7 +110,7 @@ ODD: Mapping[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.mark.parametrize("name", sampled(ODD, 3))
+@pytest.mark.parametrize("name", sampled(ODD, 6))
 def test_one_line_changes_and_nothing_else(septet: Septet, tmp_path: Path, name: str) -> None:
     project = repository(tmp_path / "project", CALC)
     ODD[name](project)
