@@ -77,6 +77,8 @@ def test_a_name_of_the_schema_is_never_taken_for_another() -> None:
         decode_arguments('{"file": "a.py"}', ReadForm, schema)
     with pytest.raises(msgspec.ValidationError, match="unknown field `filename`"):
         decode_arguments('{"path": "a.py", "filename": "b.py"}', ReadForm, schema)
+    with pytest.raises(msgspec.ValidationError, match="unknown field `file_path`"):
+        decode_arguments('{"file_path": "a.py", "filename": "b.py"}', ReadForm, schema)
 
 
 def test_what_is_no_json_says_so() -> None:

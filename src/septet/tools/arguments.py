@@ -59,13 +59,13 @@ def fit(given: Given, schema: ObjectSchema) -> Given:
 
 
 def renamed(given: Given, schema: ObjectSchema) -> Given:
-    names = {
-        other: name
-        for name in schema.properties.keys() - given.keys()
-        for other in OTHER_NAMES.get(name, ())
-        if other not in schema.properties
-    }
-    return {names.get(key, key): value for key, value in given.items()}
+    """What stands under one other name gets the schema's; of two it is not plain which one is meant."""
+    found = dict(given)
+    for name in schema.properties.keys() - given.keys():
+        others = given.keys() & set(OTHER_NAMES.get(name, ())) - schema.properties.keys()
+        if len(others) == 1:
+            found[name] = found.pop(others.pop())
+    return found
 
 
 def with_items(given: Given, name: str, items: ObjectSchema, schema: ObjectSchema) -> Given:
